@@ -49,7 +49,7 @@ def generate_derivatives(ops_folder: Path, folder: Path, batching: Path, out: Pa
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
-    """Write the files, and sources.cmake, which lists the files to compile."""
+    """Write `files` below `out`, and sources.cmake, which lists the files to compile."""
     groups = {"LIB": "lib/", "KERNEL": "kernels/", "PYTHON": "python/"}
     lines = [f"# {GENERATED}"]
     for group, folder in groups.items():

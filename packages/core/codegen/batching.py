@@ -61,9 +61,10 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
 def check_batching(rules: dict[str, Batching], derivatives: list[Derivative]) -> None:
     """Check that no operator with a derivative runs on batched tensors, except composites with an entry in rules.yaml.
 
-    Only plain tensors have a graph. A composite that runs on batched tensors is therefore differentiated through the
-    operators that it calls, and its own derivative is not used. If those operators have no derivatives, the gradient would
-    be lost without an error, so rules.yaml must assign the rule `compose` to the composite explicitly.
+    Autograd records graphs of plain tensors, not of batched tensors. A composite that runs on batched tensors is therefore
+    differentiated through the operators that it calls, and its own derivative is not used. If the operators that a composite
+    calls have no derivatives, the gradient would be lost without an error, so rules.yaml must assign the rule `compose` to
+    the composite explicitly.
     """
     for d in derivatives:
         rule = rules[d.op.name]

@@ -11,7 +11,7 @@ from .schema import Argument
 class DerivativeEmitter:
     """The base class of emitters of C++ for derivatives. Each subclass emits one part, such as the class of the node.
 
-    An emitter also collects the headers and the `install_stage` calls that its part needs.
+    An emitter also collects the headers and the `install_stage` calls that the emitted code needs.
     """
 
     d: Derivative

@@ -13,15 +13,16 @@
       masked: f(grad, activation, low, high)  # the gradient if an operator with `mask` follows: Note [Masks] in pass.cpp
 
 Every tensor argument has a formula or is in one of the lists `constant` and `not_differentiable`, unless the autograd stage
-is hand-written. Pointwise operators always have `broadcasts`.
+is hand-written. For pointwise operators, `broadcasts` is always true.
 
 Note [Complex gradients]
 The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is conj(f') * grad,
-where grad is the gradient of the result. This equals conj(f' * conj(grad)), so the formula for real numbers is correct if
-grad is conjugated before the formula is evaluated, and the result of the formula is conjugated afterwards. The generator
-adds these two conjugations if grad is complex and a formula reads values that may be complex, so the formulas in the files
-contain neither. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false`, and their formulas are used
-as written. The tangent of the result is f' times the tangent of the argument, so tangents are not conjugated.
+where grad is the gradient of the result. The gradient conj(f') * grad equals conj(f' * conj(grad)), so the formula for real
+numbers is correct if grad is conjugated before the formula is evaluated, and the result of the formula is conjugated
+afterwards. The generator adds the two conjugations if grad is complex and a formula reads values that may be complex, so the
+formulas in the YAML files contain no conjugations. Functions that are not holomorphic (abs, angle, var) have `holomorphic:
+false`, and their formulas are used as written. The tangent of the result is f' times the tangent of the argument, so
+tangents are not conjugated.
 """
 
 from __future__ import annotations
@@ -166,8 +167,8 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
     """Return the formulas of the key `mask`.
 
-    The entry must have exactly one formula in `grad`. The formulas of `mask` may read only values that this
-    formula reads.
+    The entry must have exactly one formula in `grad`. The formulas of `mask` may read only values that the
+    formula in `grad` reads.
     """
     if entry is None:
         return {}

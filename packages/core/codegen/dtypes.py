@@ -5,11 +5,11 @@
     dtypes: any float8             also float8 tensors, which can be stored and converted
 
 The default is `any float8` for kind view, and `any` for all other kinds. If the dtypes of arguments differ, the key
-describes the arguments that hold values, not the arguments that hold indices or masks. For other dtypes the operator raises
-NotImplementedError, TypeError or RuntimeError. The tests call all operators with tensors of all dtypes, and compare the
-dtypes that an operator accepts with the key. For kinds pointwise and reduce, the functor is compiled for these dtypes. If
-`result` is `floating` or `numeric`, integers or bools are converted first, so no functor is compiled for them. float8 is
-converted to float32, and the result is converted back.
+describes the arguments that contain values, not indices or masks. For dtypes that the key does not contain, the operator
+raises NotImplementedError, TypeError or RuntimeError. The tests call all operators with tensors of all dtypes, and compare
+the dtypes that an operator accepts with the key. For kinds pointwise and reduce, the functor is compiled for the dtypes in
+the key. If `result` is `floating` or `numeric`, integers or bools are converted first, so no functor is compiled for them.
+float8 is converted to float32, and the result is converted back.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TURNED = {"floating": frozenset(("bool", *_INTEGERS)), "numeric": frozenset(("b
 
 
 class DTypesError(ValueError):
-    """Raised for an invalid value of the key `dtypes`. The loader adds the file and the line to the message."""
+    """Raised for an invalid value of the key `dtypes`. The loader adds the file and the line to the error message."""
 
 
 def dtypes_of(text: str) -> frozenset[str]:

@@ -43,7 +43,7 @@ def way(op: Op, device: str, kernels: Collection[str]) -> str:
 def duty(ops: list[Op], device: str, kernels: Mapping[str, Collection[str]]) -> str:
     """Return a line for each operator, followed by the number of operators for each of the WAYS.
 
-    `kernels` maps the name of each kernel to the dtypes that the kernel lacks.
+    `kernels` maps the name of each kernel to the dtypes that the kernel does not support.
     """
 
     def dtypes(op: Op) -> str:

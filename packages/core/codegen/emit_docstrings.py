@@ -23,7 +23,7 @@ def emit_docstrings(ops: list[Op]) -> dict[str, str]:
 
 
 def _signature(node: ast.FunctionDef | ast.ClassDef) -> str:
-    """Return the signature line that `inspect.signature` reads. It is empty for a class without `__new__`."""
+    """Return the signature line that `inspect.signature` reads. The line is empty for a class without `__new__`."""
     function = node
     if isinstance(node, ast.ClassDef):
         made = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__new__"]

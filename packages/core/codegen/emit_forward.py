@@ -166,7 +166,8 @@ class ForwardEmitter(DerivativeEmitter):
     def _forward_inplace(self, form: Form) -> list[str]:
         """Return code that calls the functional form, and copies the result and its tangent to the argument.
 
-        A node or a formula may save the argument, so the functional form gets a copy of it if a graph is recorded.
+        A node or a formula may save the argument, so the code passes a copy of the argument to the functional form if a
+        graph is recorded.
         """
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"

@@ -15,7 +15,7 @@ SHARD = {"pointwise": 16, "reduce": 7}
 
 @dataclass(frozen=True)
 class Target:
-    """A device for which the loops are compiled: headers with the loops' templates, and the namespace of their tables."""
+    """A device for which loops are compiled: the header of the loop templates, and the namespace of the tables."""
 
     headers: str
     suffix: str
@@ -35,7 +35,8 @@ def functor_name(op: Op) -> str:
 def _with_their_bodies(ops: list[Op]) -> list[Op]:
     """Return the operators in an order in which operators with the same functor or reducer are adjacent.
 
-    They are then usually in one file, where the loops of the functor are compiled only once.
+    Operators with the same functor are then usually in one file, where the functor's loops are compiled only
+    once.
     """
     first: dict[str, int] = {}
     return sorted(ops, key=lambda op: first.setdefault(functor_name(op), len(first)))

@@ -1,4 +1,4 @@
-"""Type stubs: `_C.pyi` and `__init__.pyi`, made from operators' signatures and from templates (hand-written functions)."""
+"""Type stubs: `_C.pyi` and `__init__.pyi`, made from operators' signatures and from templates."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _variables(text: str) -> list[str]:
 
 
 def _type(stub: str) -> str:
-    """Use aliases such as `_int` for types that have the name of a dtype in `_C` or of a property of Tensor."""
+    """Replace types such as `int`, which is also the name of a dtype in `_C`, by aliases such as `_int`."""
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 

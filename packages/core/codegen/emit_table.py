@@ -135,7 +135,7 @@ def _function(form: Form, body: list[str]) -> list[str]:
 
 
 def _generator(op: Op) -> str:
-    """Return the argument that holds the operator's generator, or "nullptr" if there is none."""
+    """Return the name of the operator's generator argument, or "nullptr" if there is none."""
     return next((cpp_name(a.name) for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
 
 
@@ -147,7 +147,7 @@ def _out_body(op: Op, copy: str) -> list[str]:
     """Return the body of an out= form that first computes the result, and then copies it to `out`.
 
     If `dtype` is given, `out` must have that dtype. Functions that create tensors use the dtype and the device of `out`, and
-    operators with the key computes_in_out use its dtype.
+    operators with the key computes_in_out use the dtype of `out`.
     """
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}

@@ -7,17 +7,18 @@
       mode: "[0, 2]"
       wanted: 3 numbers
 
-For a tensor, the value consists of dtypes and a shape, in this order. The dtypes or the shape may be omitted. An absent
-optional tensor is always accepted.
+For a tensor, the value consists of dtypes and a shape, in this order. The dtypes or the shape may be omitted. None is always
+accepted for an optional tensor.
 
 * Dtypes: a single dtype (`int64`, `int32`, `bool`), `floating`, `wide` (float32 and float64) or `lapack` (the dtypes that
-  LAPACK supports). `like other` requires the dtype and shape of the argument `other`, and `of other` only its dtype.
-  `compute of x`, `real of x` and `complex of x` require the compute dtype, the real dtype or the complex dtype that
+  LAPACK supports). `like other` requires the dtype and shape of the argument `other`; `of other` requires only the dtype of
+  `other`. `compute of x`, `real of x` and `complex of x` require the compute dtype, the real dtype or the complex dtype that
   corresponds to the dtype of `x`.
-* Shape: a name stands for the size of a dimension; each later occurrence of the name requires the same size. `*name` stands
-  for the sizes of any number of dimensions; each later occurrence requires the same sizes. `...` stands for any number of
-  dimensions of any sizes, and `_` for one dimension of any size. The name of an integer argument stands for the argument's
-  value, and `*argument` for the values of a list. A size may be an expression of these names and values.
+* Shape: a name denotes the size of a dimension; each later occurrence of the name requires the same size. `*name` denotes
+  the sizes of any number of dimensions; each later occurrence requires the same sizes. `...` matches any number of
+  dimensions of any sizes, and `_` matches one dimension of any size. The name of an integer argument denotes the argument's
+  value, and `*argument` denotes the values of a list. A size may be an expression of names of sizes and of
+  values.
 
 For an integer argument, the value is a list of the smallest and the largest accepted integer, where `...` means no bound.
 For a list argument, the value is the required length.
@@ -47,11 +48,11 @@ _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/"}
 
 
 class ExpectsError(ValueError):
-    """Raised for an invalid value of the key `expects`. The loader adds the file and the line to the message."""
+    """Raised for an invalid value of the key `expects`. The loader adds the file and the line to the error message."""
 
 
 def checks_of(op: Op) -> list[str]:
-    """Return the C++ statements that check the arguments. They use a variable `expects` of class Expects (ops/expects.h)."""
+    """Return the C++ statements that check the arguments, with a variable `expects` of class Expects (ops/expects.h)."""
     return _Writer(op).statements()
 
 

@@ -26,7 +26,7 @@ ATTRIBUTES = ("shape", "dtype", "device", "ndim", "numel", "memory_format", "sha
 
 
 class FormulaError(ValueError):
-    """Raised for an invalid formula. The loader adds the file and the line to the message."""
+    """Raised for an invalid formula. The loader adds the file and the line to the error message."""
 
 
 @dataclass(frozen=True)

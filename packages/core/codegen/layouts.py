@@ -29,7 +29,7 @@ _FORM = re.compile(
 
 
 class LayoutError(ValueError):
-    """Raised for an invalid value of the key `layout`. The loader adds the file and the line to the message."""
+    """Raised for an invalid value of the key `layout`. The loader adds the file and the line to the error message."""
 
 
 def check_layout(op: Op) -> None:

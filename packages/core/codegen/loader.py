@@ -70,7 +70,7 @@ def construct_with_lines(node: yaml.Node) -> object:
 def _compose(text: str) -> yaml.Node | None:
     """Return the root node of a YAML document, or None if the document is empty.
 
-    If libyaml finds an error, the document is parsed again in Python, because the errors of that parser show the line.
+    If libyaml finds an error, the document is parsed again in Python, because the errors of PyYAML's parser state the line.
     """
     try:
         return yaml.compose(text, Loader=_PARSER)

@@ -152,7 +152,7 @@ class Op:
 
     @property
     def broadcasts(self) -> bool:
-        """Whether the operands are broadcast and promoted. For a composite, this is derived from the operator's samples."""
+        """Whether the operands are broadcast and promoted. For a composite, the value is derived from its samples."""
         return self.kind == "pointwise" or any(s.text.startswith("pairs(") for s in self.samples)
 
     @property

@@ -1,7 +1,7 @@
 """The key `onnx`: the export of an operator to ONNX.
 
-The value is the word `function` if rushlight_graph has a function for the operator. Otherwise it is an expression of ONNX's
-operators in Python's syntax:
+The value is the word `function` if rushlight_graph has a function for the operator. For other operators, the value is an
+expression of ONNX's operators in Python's syntax:
 
     onnx: Relu(input)                             a node Relu whose input is the tensor `input`
     onnx: LeakyRelu(input, alpha=negative_slope)  attributes are passed as keywords
@@ -25,7 +25,7 @@ _NODES = (ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.UnaryO
 
 
 class OnnxRuleError(ValueError):
-    """Raised for an invalid value of the key `onnx`. The loader adds the file and the line to the message."""
+    """Raised for an invalid value of the key `onnx`. The loader adds the file and the line to the error message."""
 
 
 def check_onnx(op: Op) -> None:

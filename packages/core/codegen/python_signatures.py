@@ -87,7 +87,7 @@ def names_of(ops: list[Op]) -> dict[str, list[Op]]:
 
 
 def form_of(op: Op, name: str) -> Form:
-    """Return the form of `op` that `name` calls: the in-place form unless `name` is `op.base`, and else the first form."""
+    """Return the form of `op` that `name` calls: the first form if `name` is `op.base`, else the in-place form."""
     natural = op.forms()[0]
     return natural if name == op.base else next(f for f in op.forms() if f.kind == "InPlace")
 

@@ -16,8 +16,8 @@ of its input. For the other kinds, the value is an expression in Python's syntax
 
 Besides `promote` and `each`, the expression may call the functions `floating` (integers and bools become the default
 dtype), `numeric` (bools become int64), `real` (complex64 becomes float32), `complexed` (float32 becomes complex64), `summed`
-(integers and bools become int64) and `computed` (half types become float32). The name `default` stands for the default
-dtype. Conditions may use an argument's `dtype` and `shape`.
+(integers and bools become int64) and `computed` (half types become float32). The name `default` denotes the default dtype.
+Conditions may use an argument's `dtype` and `shape`.
 
 The generator checks only the syntax of the expression; the tests evaluate it for every sample
 (`rushlight_testing.promotion`).
@@ -49,7 +49,7 @@ _NODES = (
 
 
 class ResultError(ValueError):
-    """Raised for an invalid value of the key `result`. The loader adds the file and the line to the message."""
+    """Raised for an invalid value of the key `result`. The loader adds the file and the line to the error message."""
 
 
 def check_result(op: Op) -> None:

@@ -11,12 +11,12 @@ from .argument_types import TYPES, Type
 
 
 class SchemaError(ValueError):
-    """Raised for an invalid signature. The loader adds the file and the line to the message."""
+    """Raised for an invalid signature. The loader adds the file and the line to the error message."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter. `fill` is the n of `int[n]`, where one int means n equal ints. `write` is true for `Tensor(w!)`."""
+    """A parameter. `fill` is the n of `int[n]`, where one int is repeated n times. `write` is true for `Tensor(w!)`."""
 
     name: str
     type: Type
@@ -45,7 +45,7 @@ class Schema:
     returns: tuple[Return, ...]
 
     def text(self, name: str) -> str:
-        """Return the canonical text of the signature, from which the hash is computed and which error messages show."""
+        """Return the canonical text of the signature, which is hashed and which error messages show."""
         parts, starred = [], False
         for a in self.arguments:
             if a.keyword_only and not starred:

@@ -31,7 +31,7 @@ PATTERN = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)(?: or \([^()]*(?:\([^()]*
 
 
 class ShapesError(ValueError):
-    """Raised for an invalid value of the key `shapes`. The loader adds the file and the line to the message."""
+    """Raised for an invalid value of the key `shapes`. The loader adds the file and the line to the error message."""
 
 
 def result_names(op: Op) -> list[str]:

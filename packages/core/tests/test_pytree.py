@@ -51,7 +51,7 @@ def test_wrong_classes_and_fields_are_refused() -> None:
         ({"drop_field_names": ["other"]}, "other"),
         ({"field_names": ["images", "labels", "count"], "drop_field_names": ["labels"]}, "labels"),
     ):
-        with pytest.raises(ValueError, match=f"each field of Batch once, but do not for '{name}'"):
+        with pytest.raises(ValueError, match=f"each field of Batch once; '{name}' is missing"):
             pytree.register_dataclass(batch_class(), **options)  # type: ignore[arg-type]
     batch = batch_class()
     pytree.register_dataclass(batch)

@@ -261,7 +261,7 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
         archive.writestr("code/__torch__.py", "")
     for file in (tmp_path / "script.pt", io.BytesIO((tmp_path / "script.pt").read_bytes())):
-        with pytest.raises(NotImplementedError, match="TorchScript's files hold code"):
+        with pytest.raises(NotImplementedError, match="TorchScript's files contain code"):
             torch.jit.load(file)
     with pytest.raises(ValueError, match="program"):
         torch.jit.load(io.BytesIO(b"nothing of the kind"))

@@ -21,7 +21,7 @@ class WhyAlive:
 
     Attributes:
         references: paths from Python variables to the tensor, as strings.
-        graph: the references that recorded graphs and other tensors hold, as strings.
+        graph: references from recorded graphs and from other tensors, as strings.
 
     Shape:
         - Tensors may have any shape.
@@ -55,12 +55,13 @@ class WhyAlive:
 def why_alive(tensor: Tensor) -> WhyAlive:
     """Find the references that keep a tensor alive.
 
-    The result lists the variables, elements, attributes and closures that refer to the tensor. It also lists other tensors
-    that share its memory or whose `grad` it is, the graphs of which it is a leaf, and the recorded operators that have saved
-    the tensor or its memory, each with the line that recorded the operator. The search takes a while, because it covers all
-    objects that Python's garbage collector tracks and the frames of all threads. The search does not change any object or
-    keep it alive. References that only C extensions hold, and tensors that hooks for saved tensors have packed, are not
-    found.
+    The result lists the variables, elements, attributes and closures that refer to the tensor. The result
+    also lists the other tensors that share the tensor's memory, the tensor whose `grad` this tensor is, the
+    graphs in which this tensor is a leaf, and the recorded operators that saved this tensor or a view of its
+    memory. For each recorded operator, the result shows the line of code that recorded the operator. The
+    search takes a while, because it covers all objects that Python's garbage collector tracks and the frames
+    of all threads. The search neither changes objects nor keeps them alive. The search does not find
+    references that only C extensions hold, or tensors that `saved_tensors_hooks` packed.
 
     Args:
         tensor: the tensor, of any shape. The variable that was passed as the argument is listed, too.
@@ -107,7 +108,7 @@ def _said(kind: str, node: Any, name: str, holder: Any) -> str:
 
 
 def _frames(innermost: FrameType) -> list[FrameType]:
-    """Return the frames of all threads; of the calling thread, only the frame `innermost` and its callers."""
+    """Return the frames of all threads. For the calling thread, return only the frame `innermost` and its callers."""
     import threading
 
     found: list[FrameType] = []
@@ -120,7 +121,7 @@ def _frames(innermost: FrameType) -> list[FrameType]:
 
 
 class _World:
-    """All objects that may refer to another object."""
+    """The objects and stack frames in which references to an object are searched."""
 
     def __init__(self, frames: list[FrameType]) -> None:
         self.frames = frames
@@ -185,7 +186,7 @@ class _World:
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """Yield pairs of an object through which `referrer` refers to `value`, and the rest of the path from that object.
+        """Yield pairs (object, rest of the path) for the objects through which `referrer` refers to `value`.
 
         If the path ends at a variable, yield the complete path and an empty string."""
         if isinstance(referrer, dict):
@@ -235,7 +236,7 @@ def _named(frame: FrameType) -> str:
 
 
 def _owner(attributes: dict[str, Any]) -> Any:
-    """Return the module or object whose attributes are stored in the dictionary `attributes`, or None if there is none."""
+    """Return the module or object whose `__dict__` is `attributes`, or None if there is none."""
     for candidate in gc.get_referrers(attributes):
         if getattr(candidate, "__dict__", None) is attributes:
             return candidate

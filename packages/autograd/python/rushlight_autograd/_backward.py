@@ -1,4 +1,4 @@
-"""The functions `backward` and `grad`, which run the engine."""
+"""The functions `backward` and `grad`, which run the autograd engine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _tensors_or_edges(value: TensorsOrEdges, function: str, argument: str) -> tu
 
 
 def _overriding(*items: TensorOrEdge) -> list[TensorOrEdge]:
-    """Return the tensors and other objects whose class defines `__torch_function__`."""
+    """Return the items whose class overrides `__torch_function__`."""
     if {type(item) for item in items} <= {Tensor}:
         return []
     return [p for p in items if overrides.has_torch_function((p,))]
@@ -52,7 +52,7 @@ def backward(
     grad_variables: TensorOrTensors | None = None,
     inputs: TensorsOrEdges | None = None,
 ) -> None:
-    """Add the gradients of tensors to the `grad` of the leaves from which they were computed.
+    """Compute the gradients of `tensors` with respect to the leaves of the graph, and add them to the `grad` of the leaves.
 
     Args:
         tensors: the tensors that are differentiated. A `GradientEdge` may be passed in place of a tensor; then its gradient
@@ -149,10 +149,10 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, with respect to `inputs`.
 
-    The function does not change `.grad` of any tensor.
+    Unlike :func:`backward`, this function does not change the `.grad` of any tensor.
 
     Args:
-        outputs: the tensors that are differentiated, one or several.
+        outputs: the tensor or tensors to differentiate.
         inputs: the tensors, or `GradientEdge`s, whose gradients are returned.
         grad_outputs: the gradient of each output, with the shape of the output. None means a gradient of 1, and is allowed
             only for outputs of one element.
@@ -162,7 +162,8 @@ def grad(
         only_inputs: must be True.
         allow_unused: return None for an input that the outputs do not depend on, instead of raising RuntimeError.
         is_grads_batched: whether `grad_outputs` have an additional first dimension, with one gradient at each
-            position; the results then have this dimension, too. One pass computes all gradients, as in `vmap`.
+            position; the returned gradients then also have this dimension. One pass computes all gradients,
+            as in `vmap`.
         materialize_grads: return zeros for an input that the outputs do not depend on.
 
     Shape:

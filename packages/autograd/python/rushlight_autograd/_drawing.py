@@ -1,4 +1,4 @@
-"""Draw the recorded graph as SVG, with a layout that this module computes, or return it as source text for Graphviz."""
+"""Draw the recorded graph as an SVG image, or return the source text from which Graphviz draws the graph."""
 
 from __future__ import annotations
 
@@ -272,8 +272,8 @@ def _mean(boxes: list[_Box], neighbours: list[int], otherwise: float) -> float:
 def _spread(layer: list[_Box], wanted: list[float]) -> None:
     """Move the boxes of a layer as near to their preferred positions as their widths allow, and keep their order.
 
-    Boxes that would overlap form a block, which is put at the weighted mean of their preferred positions (pool of adjacent
-    violators).
+    Boxes that would overlap form a block, which is put at the weighted mean of their preferred positions (the
+    pool-adjacent-violators algorithm).
     """
     blocks: list[tuple[float, float, list[int]]] = []  # weighted sum of preferred starts, weight, members
     offsets = [0.0]

@@ -1,8 +1,8 @@
 """Compare first and second derivatives, in reverse and forward mode, with central differences: `gradcheck`.
 
 Every element of the Jacobian is compared. In `fast_mode`, one product u' J v with fixed random directions u and v is
-compared for each input. This takes only a few calls of the function, whatever the size of the tensors. Complex tensors are
-checked as pairs of real numbers.
+compared for each input. The fast mode calls the function only a few times, whatever the size of the tensors.
+Complex numbers are checked as pairs of real numbers.
 """
 
 from __future__ import annotations
@@ -60,12 +60,14 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of a function with central differences.
 
-    `check_undefined_grad` and `check_grad_dtypes` have no effect, because the checks are always made: gradients of
-    the other outputs are undefined while one output is checked, and a gradient must have the dtype of its tensor.
+    `check_undefined_grad` and `check_grad_dtypes` have no effect, because `gradcheck` always makes these
+    checks. While one output is checked, the gradients of the other outputs are undefined. The gradient of an
+    input must have the dtype of the input.
 
     Args:
         func: a function of tensors that returns a tensor or several; integer and bool outputs are ignored.
-        inputs: the tensors, some of which require grad; there is a warning if these are not float64 or complex128.
+        inputs: the tensors, some of which require grad; a warning is issued for an input that requires grad
+            but is not float64 or complex128.
         eps: the step of the differences: `func` is evaluated at x + eps and x - eps for each element x.
         atol: absolute tolerance.
         rtol: relative tolerance.
@@ -76,7 +78,8 @@ def gradcheck(
         check_batched_forward_grad: also check that tangents computed in one pass equal separate tangents.
         check_forward_ad: also check forward mode.
         check_backward_ad: check reverse mode.
-        fast_mode: compare one random combination of the elements instead of each element.
+        fast_mode: compare one random linear combination of the elements of the Jacobian instead of each
+            element.
         masked: accept sparse inputs, and vary only their stored values.
 
     Shape:
@@ -222,7 +225,7 @@ def gradgradcheck(
 
 
 def _copied_unless_leaf(x: Any) -> Any:
-    """Copy a tensor that does not require grad, because the function may change the tensor; return other objects as is."""
+    """Copy a tensor that does not require grad, because the function may change it; return other objects unchanged."""
     return x.detach().clone() if isinstance(x, Tensor) and not x.requires_grad else x
 
 
@@ -430,7 +433,7 @@ def _is_continuous(x: Tensor) -> bool:
 def _as_real(
     func: Callable[..., Any], args: list[Any], which: list[int]
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return `func` and its inputs with each complex input and output replaced by a real tensor, as by `view_as_real`."""
+    """Return `func` and its inputs, with complex inputs and outputs converted to real tensors by `view_as_real`."""
     complex_inputs = [i for i in which if args[i].is_complex()]
 
     def of_parts(*values: Any) -> tuple[Any, ...]:

@@ -78,7 +78,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
     """See :func:`rushlight_autograd.graph.allow_mutation_on_saved_tensors`.
 
     Raises:
-        RuntimeError: blocks are nested.
+        RuntimeError: `allow_mutation_on_saved_tensors` blocks are nested.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)

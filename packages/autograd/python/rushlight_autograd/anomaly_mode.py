@@ -12,8 +12,8 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 class set_detect_anomaly:  # noqa: N801
     """Turn anomaly mode on or off. As a context manager, restore the previous mode at the end of the block.
 
-    In this mode, every recorded operator stores its call stack, and an error in the backward pass shows the stack of the
-    forward call. Anomaly mode makes recording slow.
+    In anomaly mode, every recorded operator stores its call stack, and an error in the backward pass shows
+    the stack of the forward call. Anomaly mode makes recording slow.
 
     Args:
         mode: whether the mode is on.

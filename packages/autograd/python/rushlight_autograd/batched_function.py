@@ -22,7 +22,7 @@ from rushlight_core import Tensor
 
 
 class VmapInfo(NamedTuple):
-    """The first argument of the static method `vmap` of a Function: the batch size and the `randomness` of vmap."""
+    """The argument `info` of a Function's static method `vmap`: the batch size and the `randomness` of `torch.vmap`."""
 
     batch_size: int
     randomness: str
@@ -70,7 +70,7 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
 
 
 def _generated_class(function: type[Function]) -> type[Function]:
-    """Return the Function that computes all examples of `function`. It has the same name, for graphs and errors."""
+    """Return a Function with the name of `function` that computes `function` for all examples of a batch."""
     made = function.__dict__.get("_generated_class")
     if made is None:
         base = _Generated if function.jvp is Function.jvp else _GeneratedWithJvp
@@ -92,7 +92,7 @@ def _outside(number: int) -> Iterator[None]:
 def _on_all_examples(ctx: Any, grads: tuple[Any, ...]) -> Iterator[None]:
     """Return a context manager that hides the levels of vmap in which no gradient is batched.
 
-    A backward pass inside vmap runs once, on tensors that hold all examples of these levels.
+    A backward pass inside vmap runs once, on tensors that contain all examples of the hidden levels.
     """
     # The method of a generated Function inside another one runs on batched tensors, in the levels of the outer one.
     hides = not isinstance(ctx, _Context) and _suspend_other_batches([g for g in grads if g is not None])

@@ -34,25 +34,27 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that computes `func` for each example of a batch, by running it once.
+    """Return a function that computes `func` for all examples of a batch in one call of `func`.
 
     Inside `func`, tensors have the shape of one example, and one call of an operator computes all examples.
-    Transforms compose: vmap(grad(f)) computes a separate gradient for each example. Control flow cannot depend on the
-    values of tensors, because they differ between examples; `torch.where` selects between two values.
+    Transforms compose: vmap(grad(f)) computes a separate gradient for each example. Control flow cannot
+    depend on the values of tensors, because the values differ between examples; `torch.where` selects between
+    two values.
 
     Args:
-        func: a function of tensors, nested containers of tensors, and other objects. It returns tensors or containers
-            of tensors.
+        func: a function of tensors, nested containers of tensors, and other objects. `func` must return
+            tensors or containers of tensors.
         in_dims: the dimension of each argument along which the examples lie; None for an argument that is the same for all
-            examples. A number applies to all positional arguments that are tensors. A tuple has one entry for each
-            positional argument. If the argument is a container, its entry may be a container of the same structure, with an
-            entry for each element. Examples of keyword arguments lie along dimension 0.
-        out_dims: the dimension of each result along which the examples lie; a number, or a container with the structure of
-            the result. None for a result that is the same for all examples; such a result may be any object.
-        randomness: the behaviour of random operators. "error": they raise an error; "different": each example gets
-            different numbers; "same": all examples get the same numbers.
-        chunk_size: the number of examples that are computed at a time; None computes all at once. Smaller chunks use less
-            memory and give the same results (except for random operators).
+            examples. An int applies to all positional arguments that are tensors. A tuple has one entry for
+            each positional argument. If an argument is a container, its entry may be a container of the same
+            structure, with an entry for each element. Examples of keyword arguments lie along dimension 0.
+        out_dims: the dimension of each result along which the examples lie: an int, or a container with the
+            structure of the result. None for a result that is the same for all examples; such a result may be
+            any object.
+        randomness: the behaviour of random operators. "error": random operators raise an error; "different":
+            each example gets different numbers; "same": all examples get the same numbers.
+        chunk_size: the number of examples that are computed at a time; None computes all examples at once.
+            Smaller chunks use less memory and give the same results (except for random operators).
 
     Raises:
         ValueError, IndexError: `in_dims` or `out_dims` does not match the arguments or the results, arguments have

@@ -33,7 +33,7 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """Raised if the second run of a checkpointed function saves other tensors than the first run.
+    """Raised if the second run of a checkpointed function does not save the same tensors as the first run.
 
     Example:
         >>> sizes = iter([2, 3])
@@ -63,10 +63,10 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Return ``function(*args, **kwargs)`` without storing the tensors that its gradients need.
+    """Return ``function(*args, **kwargs)`` without storing the tensors that the backward pass needs.
 
     The backward pass runs the function again, which saves memory but takes time (Chen et al. 2016). The function must
-    compute the same results both times. Autocast has the same settings both times.
+    compute the same results both times. The second run uses the autocast settings of the first run.
 
     Args:
         function: the function.
@@ -75,11 +75,13 @@ def checkpoint(
             no gradient, keyword arguments are not accepted, `autograd.grad` does not work, and at least one tensor among
             `args` must require grad. False by default.
         context_fn: a function that returns two context managers, for the first and the second computation.
-        determinism_check: "default" raises CheckpointError if shapes or dtypes differ the second time; "none" does not
-            check.
+        determinism_check: "default" raises CheckpointError if shapes or dtypes differ between the two
+            computations; "none" does not check.
         debug: has no effect, because errors always name the tensor that differs.
-        early_stop: end the second computation when all tensors that are needed have been computed.
-        preserve_rng_state: set the random generator to its earlier state for the second computation.
+        early_stop: end the second computation as soon as it has computed all tensors that the backward pass
+            needs.
+        preserve_rng_state: restore the random state for the second computation, so that both computations
+            draw the same random numbers.
 
     Shape:
         - Tensors may have any shape.
@@ -117,7 +119,7 @@ _early_stop: bool | None = None  # None: the argument of each call applies
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Return a context manager within which `checkpoint` uses `enable` for its argument `early_stop`.
+    """Return a context manager within which `enable` overrides the argument `early_stop` of `checkpoint`.
 
     Args:
         enable: the value.
@@ -137,7 +139,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Return a context manager without effect: errors always name the tensor that differs.
+    """Return a context manager that has no effect, because errors of `checkpoint` always name the tensor that differs.
 
     Args:
         enabled: accepted for compatibility.
@@ -173,7 +175,7 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the indices of the accelerators that hold tensors in `args`, and the states of their random generators.
+    """Return the indices of the accelerators of the tensors in `args`, and the states of their random generators.
 
     All devices share one random stream.
 
@@ -220,7 +222,7 @@ def set_device_states(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Apply modules or functions one after the other, with checkpoints for all parts except the last, and return the result.
+    """Run a sequence of modules or functions in parts, and use `checkpoint` for each part except the last.
 
     Args:
         functions: a Sequential or a sequence of callables.

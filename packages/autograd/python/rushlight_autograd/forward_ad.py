@@ -64,7 +64,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Close the innermost level of forward mode: every tensor loses its tangent of this level.
 
     Args:
-        level: the number of the innermost level, which is checked.
+        level: the number of the level, which must be the innermost level; by default, the innermost level.
 
     Raises:
         RuntimeError: `level` is not the innermost level, or no level is open.
@@ -86,8 +86,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
 def dual_level() -> Iterator[int]:
     """Return a context manager within which forward mode is on.
 
-    Levels nest: a tensor may have a tangent for each level, and derivatives of inner levels are differentiated by
-    outer levels. At the end of the block, every tensor loses its tangent of this level.
+    Levels nest: a tensor may have a tangent for each level, and outer levels differentiate the derivatives of
+    inner levels. At the end of the block, every tensor loses its tangent of this level.
 
     Example:
         >>> import rushlight.autograd.forward_ad as fwAD
@@ -113,7 +113,7 @@ def _number(name: str, level: int | None) -> int:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Return a view of a tensor that carries a tangent, for forward mode.
+    """Return a dual tensor: a view of `tensor` with the tangent `tangent`, for forward mode.
 
     Args:
         tensor: the tensor, floating point or complex.
@@ -146,7 +146,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return a dual tensor without its tangent, and the tangent.
+    """Return the primal tensor and the tangent of a dual tensor.
 
     Args:
         tensor: the tensor.

@@ -23,14 +23,15 @@ def _defaults_of(forward: Callable[..., Any]) -> tuple[Any, ...]:
 
 
 class Function(FunctionCtx):
-    """The base class of custom operators. A subclass defines static methods, and its method `apply` calls the operator.
+    """The base class of custom operators. A subclass defines an operator by static methods, and the class method `apply`
+    calls the operator.
 
     A subclass defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs,
-    output)`. It also defines `backward(ctx, *grad_outputs)`, also called `vjp`, which returns one gradient, or None, for
-    each argument of forward. If an output does not contribute to the value that is differentiated, its entry in
-    `grad_outputs` is a tensor of zeros, or None after `set_materialize_grads(False)`. The entry of an output that is not a
-    tensor is None. The optional method `jvp` defines forward mode, and the optional method `vmap` defines how calls are
-    batched.
+    output)`. A subclass also defines `backward(ctx, *grad_outputs)` (or its other name, `vjp`), which returns
+    one gradient, or None, for each argument of forward. If an output does not contribute to the value that is
+    differentiated, its entry in `grad_outputs` is a tensor of zeros, or None after
+    `set_materialize_grads(False)`. The entry of an output that is not a tensor is None. The optional method
+    `jvp` defines forward mode, and the optional method `vmap` defines how calls are batched.
 
     Shape:
         - A gradient has the shape of its argument.
@@ -105,12 +106,13 @@ class Function(FunctionCtx):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangents of the results of `forward`, in forward mode. Subclasses may define this method.
 
-        If a subclass does not define `jvp`, forward mode differentiates the operators that `forward` calls. These tangents
-        have no graph: reverse mode outside of forward mode, such as `grad` of `jvp`, raises NotImplementedError. Define
-        `jvp` for such derivatives.
+        If a subclass does not define `jvp`, forward mode differentiates the operators that `forward` calls.
+        These tangents have no graph, so reverse mode over forward mode, such as `grad` of `jvp`, raises
+        NotImplementedError. To allow such derivatives, define `jvp`.
 
         Args:
-            ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.
+            ctx: the context of forward; `ctx.saved_tensors` contains the tensors that were passed to
+                `save_for_forward`.
             grad_inputs: the tangent of each argument. A tensor without a tangent is passed as a tensor of zeros, or as None
                 after `set_materialize_grads(False)`. For an argument that is not a floating-point or complex tensor, None
                 is passed.
@@ -126,18 +128,20 @@ class Function(FunctionCtx):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        """Return (output, out_dims) of a batched call inside vmap. Subclasses may define this method.
+        """Compute a batched call inside vmap, and return (output, out_dims). Subclasses may define this method.
 
         Args:
-            info: holds the number of examples (`batch_size`), and vmap's argument `randomness`.
-            in_dims: the dimension of each argument along which its examples lie; None for an argument without examples.
+            info: the number of examples, `info.batch_size`, and the `randomness` of `torch.vmap`,
+                `info.randomness`.
+            in_dims: the dimension of each argument along which the examples lie; None for an argument that is
+                not batched.
             args: the arguments, with all examples.
         """
         raise NotImplementedError("vmap was not overridden")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run forward, and record it if an argument requires grad."""
+        """Run `forward`, and record the call in the graph if an argument requires grad."""
         if len(args) < len(cls._defaults) and _REQUIRED not in cls._defaults[len(args) :]:
             args += cls._defaults[len(args) :]
         return _function_apply(cls, args)

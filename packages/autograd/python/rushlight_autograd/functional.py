@@ -67,7 +67,8 @@ def _gradients(
 ) -> tuple[Tensor, ...]:
     """Return the gradients of `outputs`, weighted by `v`, with respect to `xs`.
 
-    If the outputs do not depend on an input, raise RuntimeError if `strict` is true, and return zeros for it otherwise.
+    For an input that the outputs do not depend on, raise RuntimeError if `strict` is true; otherwise return
+    zeros.
     """
     ys = _tuple(outputs)
     if not any(y.requires_grad for y in ys):
@@ -173,7 +174,7 @@ def jacobian(
         inputs: a tensor or a tuple of tensors.
         create_graph: whether the result can be differentiated again.
         strict: whether to raise RuntimeError if an output does not depend on an input.
-        vectorize: compute all rows (in forward mode, all columns) in one pass, as in `vmap`.
+        vectorize: compute all rows of the Jacobian (in forward mode, all columns) in one pass, as in `vmap`.
         strategy: "reverse-mode", one pass for each element of the outputs, or "forward-mode", one pass for each element of
             the inputs.
 
@@ -293,7 +294,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the second derivatives of a function that has an output of one element.
+    """Return the Hessian of a function whose output has one element.
 
     Args:
         func: a function of tensors that returns a tensor of one element.

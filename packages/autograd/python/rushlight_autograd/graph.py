@@ -54,9 +54,10 @@ else:
 
 
 class GradientEdge(NamedTuple):
-    """The edge of the graph on which `node` receives the gradient of its result `output_nr`.
+    """An edge of the graph: through this edge, `node` receives the gradient of its output number `output_nr`.
 
-    `grad` and `backward` accept it in place of a tensor, so that the tensor itself need not be kept.
+    `grad` and `backward` accept a `GradientEdge` in place of a tensor, so that the tensor itself can be
+    deleted.
 
     Example:
         >>> x = torch.ones(1, requires_grad=True)
@@ -73,7 +74,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Return the edge of the graph on which the node of a tensor receives the gradient of the tensor.
+    """Return the :class:`GradientEdge` of a tensor: the edge through which the graph receives the tensor's gradient.
 
     Args:
         tensor: the tensor, of any shape.
@@ -92,8 +93,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Record that something other than an operator changed a tensor's memory.
 
-    If the tensor was saved before for a backward pass, this pass raises an error. Tensors made in inference mode are
-    ignored, because backward passes do not check them.
+    If an operator saved the tensor for its gradient before this call, the backward pass of the operator
+    raises an error. Tensors made in inference mode are ignored, because backward passes do not check them.
 
     Args:
         tensor: the tensor or tensors, of any shape.
@@ -109,15 +110,15 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class saved_tensors_hooks:  # noqa: N801
-    """A context manager that packs, with `pack_hook`, each tensor that an operator in its block saves for gradients.
+    """A context manager within which `pack_hook` packs each tensor that an operator saves for gradients.
 
     The result of `pack_hook(tensor)` is stored in place of the tensor. Each time that a backward pass needs
     the tensor, `unpack_hook(packed)` converts the stored object to a tensor of the same shape and dtype.
-    Hooks nest; only the innermost hook is called. Hooks apply to operators on the thread that entered the
-    context manager.
+    If contexts are nested, only the hooks of the innermost context are called. Hooks apply to operators on
+    the thread that entered the context manager.
 
     Args:
-        pack_hook: a function that receives a tensor without history and may return any object.
+        pack_hook: a function that receives a detached tensor and may return any object.
         unpack_hook: a function that receives the packed object and returns the tensor.
 
     Shape:
@@ -144,7 +145,7 @@ class saved_tensors_hooks:  # noqa: N801
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """A context manager that stores in CPU memory the tensors that operators in its block save for gradients.
+    """A context manager within which the tensors that operators save for gradients are stored in CPU memory.
 
     Args:
         pin_memory: whether to use pinned memory.
@@ -197,14 +198,14 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
-    """Return a context manager in which tensors that were saved for the backward pass may be changed in place.
+    """Return a context manager within which tensors that were saved for the backward pass may be changed in place.
 
     A tensor that the graph needs is copied immediately before it is first changed in place. The backward pass
     may run inside or after the block. A write after the block raises an error in the backward pass, as usual.
     The context manager yields an object whose attribute `copies` is the number of copies that were made.
 
     Raises:
-        RuntimeError: blocks are nested.
+        RuntimeError: `allow_mutation_on_saved_tensors` blocks are nested.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -237,7 +238,7 @@ def to_svg(
         outputs: a tensor or several, of any shape.
         params: names of tensors, as `module.named_parameters()` yields them.
         show_saved: also draw the tensors that each node has saved.
-        max_nodes: the largest number of nodes.
+        max_nodes: the largest number of nodes that may be drawn.
 
     Raises:
         TypeError: an output is not a tensor.
@@ -261,7 +262,7 @@ def to_dot(
     show_saved: bool = False,
     max_nodes: int = 100_000,
 ) -> str:
-    """Return source text for Graphviz that draws the graph that computed `outputs`.
+    """Return the source text from which Graphviz draws the graph that computed `outputs`.
 
     Args:
         outputs, params, show_saved, max_nodes: as for :func:`to_svg`; outputs have any shape.
@@ -307,7 +308,7 @@ def register_multi_grad_hook(
     *,
     mode: Literal["all", "any"] = "all",
 ) -> _Handles:
-    """Call a function once in each backward pass, when the gradients of several tensors are known.
+    """Register a hook that is called once in each backward pass, when the gradients of several tensors are known.
 
     Args:
         tensors: the tensors.
@@ -323,7 +324,7 @@ def register_multi_grad_hook(
         - Gradients: the shapes of their tensors.
 
     Raises:
-        RuntimeError: a tensor does not require grad. In mode "any", such tensors are ignored.
+        RuntimeError: `mode` is "all", and a tensor does not require grad. (Mode "any" ignores such tensors.)
         ValueError: `mode` is unknown.
 
     Example:

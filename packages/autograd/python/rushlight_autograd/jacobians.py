@@ -94,14 +94,14 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian of a function in reverse mode.
+    """Return a function that computes the Jacobian of `func` in reverse mode.
 
     One backward pass computes the gradients of all elements of the output, or of `chunk_size` elements.
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux`, a tuple of the output and any other
             object.
-        argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
+        argnums: the position of the argument to differentiate with respect to, or a tuple of positions.
         has_aux: whether `func` returns a second value, which is returned unchanged.
         chunk_size: the number of elements of the output whose gradients one backward pass computes; None for
             all elements. A smaller number needs less memory.
@@ -111,7 +111,8 @@ def jacrev(
         a function that takes the arguments of `func`. Its result has the structure of the output of `func`, but
         each tensor of the output is replaced by its Jacobians, in a container with the structure of the
         argument. If `argnums` is a tuple, each tensor is replaced by a tuple of such containers, one for each
-        selected argument. With `has_aux`, the function returns this result and the second value.
+        selected argument. With `has_aux`, the function returns a tuple of this result and the second value of
+        `func`.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
@@ -186,7 +187,7 @@ def jacfwd(
     randomness: str = "error",
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian of a function in forward mode.
+    """Return a function that computes the Jacobian of `func` in forward mode.
 
     One run of the function computes the derivatives with respect to all elements of the arguments, or with
     respect to `chunk_size` elements.
@@ -254,7 +255,7 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any]:
-    """Return a function that computes the second derivatives of a function, by forward mode over reverse mode.
+    """Return a function that computes the second derivatives of `func`, by forward mode over reverse mode.
 
     Args:
         func, argnums: as for :func:`jacrev`.

@@ -26,11 +26,11 @@ _around: Callable[[CustomOpDef, Callable[..., Any], list[Any], dict[str, Any]], 
 
 
 class CustomOpDef:
-    """An operator that :func:`custom_op` has created. It is called like a function.
+    """An operator that :func:`custom_op` has created, which is called like a function.
 
     Raises:
-        RuntimeError: the operator has no derivative and an argument requires grad (when the operator is differentiated), a
-            result shares memory with an argument, or an argument that the operator changes in place requires grad.
+        RuntimeError: a result shares memory with an argument, an argument that the operator changes in place
+            requires grad, or the operator has no derivative (raised by a backward pass through the operator).
         NotImplementedError: there is no kernel for the device.
         TypeError: a result is not a tensor, a number or None.
         ValueError: the function's signature is not supported for an operator.
@@ -103,7 +103,7 @@ class CustomOpDef:
         `backward(ctx, *grads)` receives a gradient for each result and returns one gradient, or None, for each
         argument. `setup_context(ctx, inputs, output)` runs after the operator and stores the values that `backward`
         needs, with `ctx.save_for_backward` and attributes of `ctx`. If `setup_context` has a parameter
-        `keyword_only_inputs`, it receives the keyword-only arguments.
+        `keyword_only_inputs`, the keyword-only arguments are passed to this parameter.
         """
         if self._mutates:
             raise RuntimeError(
@@ -114,7 +114,8 @@ class CustomOpDef:
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Register a function that returns the results for arguments on the device "meta".
 
-        `fn` takes the same arguments and returns tensors of the right shape and dtype, without values.
+        `fn` takes the arguments of the operator and returns tensors of the right shape and dtype, without
+        values.
         """
         self._fake = fn
         return fn
@@ -122,7 +123,8 @@ class CustomOpDef:
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
     ) -> Any:
-        """Register an implementation for some device types, or for all (None). May be used as a decorator."""
+        """Register an implementation for the given device types, or for all types if `device_types` is None. May be used as
+        a decorator."""
 
         def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
             kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
@@ -134,10 +136,11 @@ class CustomOpDef:
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
         """Register a function that computes a batch of calls in `vmap`. May be used as a decorator.
 
-        `func(info, in_dims, *args, **kwargs)` is called once for all examples; `info.batch_size` is their number. `in_dims`
-        contains, for each positional argument, the dimension along which the argument holds the examples, or None if it is
-        the same for all examples. `func` returns a tuple of the output and the dimension along which the output holds the
-        examples. Without such a function, calls of the operator inside `vmap` raise a RuntimeError.
+        `func(info, in_dims, *args, **kwargs)` is called once for all examples; `info.batch_size` is their
+        number. For each positional argument, `in_dims` contains the dimension along which the examples lie,
+        or None if the argument is the same for all examples. `func` returns a tuple of the output and the
+        dimension of the output along which the examples lie. Without such a function, calls of the operator
+        inside `vmap` raise a RuntimeError.
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -340,8 +343,8 @@ def register_autograd(
         op: the operator, or its name.
         backward: a function of the context and the gradients of the results that returns the gradients of the
             arguments.
-        setup_context: a function of the context, the arguments and the result. It saves the values that `backward`
-            needs.
+        setup_context: a function that saves the values that `backward` needs. Its parameters are the context,
+            the arguments and the result.
 
     Example:
         >>> @torch.library.custom_op("docs::half", mutates_args=())

@@ -151,12 +151,12 @@ def _kind(value: Any) -> str:
 def grad_and_value(
     func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that computes the gradient of a function and its value.
+    """Return a function that computes the gradient and the value of `func`.
 
     Args:
         func: a function that returns a 0-d tensor; with `has_aux` a tuple of that tensor and any other object.
-        argnums: the positions of the arguments to differentiate with respect to, a number or a tuple. The arguments may be
-            containers of tensors.
+        argnums: the position of the argument to differentiate with respect to, or a tuple of positions. The
+            arguments may be containers of tensors.
         has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:
@@ -197,7 +197,7 @@ def grad_and_value(
 
 
 def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that computes the gradient of a function.
+    """Return a function that computes the gradient of `func`.
 
     Args:
         func, argnums, has_aux: as for :func:`grad_and_value`.
@@ -230,14 +230,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return ``func(*primals)``, and a function that computes the product of a vector with the Jacobian of `func`.
 
     Args:
-        func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of the output and any other object.
         primals: the arguments to differentiate with respect to, tensors or containers of them.
         has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:
         (output, vjp_fn), or (output, vjp_fn, aux). `vjp_fn(cotangents)` takes tensors with the structure of the
-        output, and returns a tuple with a gradient for each of `primals`. It may be called many times, and inside
-        `vmap`.
+        output, and returns a tuple with a gradient for each of `primals`. `vjp_fn` may be called several
+        times, and inside `vmap`.
 
     Shape:
         - Cotangents: the same shapes as the output.
@@ -289,9 +289,9 @@ def jvp(
     """Return ``func(*primals)``, and the product of the Jacobian of `func` with a vector, computed in forward mode.
 
     Args:
-        func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of the output and any other object.
         primals: a tuple of arguments: tensors or containers of them.
-        tangents: the vector, a tuple with the structure of `primals`.
+        tangents: the vector by which the Jacobian is multiplied, as a tuple with the structure of `primals`.
         strict: raise RuntimeError if an output does not depend on any primal.
         has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 

@@ -13,7 +13,7 @@ class _Engine:
     """The class of `Variable._execution_engine`, which has only the method `queue_callback`."""
 
     def queue_callback(self, callback: Callable[[], object]) -> None:
-        """Call a function when the outermost backward pass that runs on this thread has ended without an error.
+        """Register a function to be called when the outermost backward pass on this thread ends without an error.
 
         Raises RuntimeError outside of hooks and backward functions."""
         _queue_callback(callback)
@@ -30,7 +30,7 @@ class _Meta(type):
 
 
 class Variable(metaclass=_Meta):
-    """Class that old programs use: ``Variable(data, requires_grad)`` is a tensor that shares the memory of `data`.
+    """A class that old programs use: ``Variable(data, requires_grad)`` is a tensor that shares the memory of `data`.
 
     Every tensor is an instance of this class.
 

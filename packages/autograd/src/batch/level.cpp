@@ -112,11 +112,10 @@ Tensor batch(const Tensor& t, const Ref<BatchLevel>& level) {
     if (!t.defined()) return t;
     if (!is_batched(t)) return wrap_levels(t, level_bit(*level), level);
     const Batched& b = batched(t);
-    RL_CHECK(
-        b.innermost->number < level->number, throw_runtime,
-        "vmap: a result is batched in level %d, but must be batched in level %d, which is outside of it\n"
-        "hint: pass tensors of an inner vmap as arguments instead of storing them in outer variables",
-        b.innermost->number, level->number);
+    RL_CHECK(b.innermost->number < level->number, throw_runtime,
+             "vmap: a result is already batched in the inner level %d, and cannot be batched in level %d\n"
+             "hint: pass tensors of an inner vmap as arguments instead of storing them in outer variables",
+             b.innermost->number, level->number);
     return wrap_levels(b.value, b.levels | level_bit(*level), level);
 }
 
@@ -256,7 +255,7 @@ Tensor merge_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& inn
     const Batched& b = batched(t);
     const uint64_t extra = b.levels, all = extra | levels;
     RL_CHECK(!(extra & levels), throw_runtime,
-             "vmap: a derivative is batched in a level of vmap whose examples it holds already\n"
+             "vmap: a derivative is already batched in this level of vmap\n"
              "hint: pass tensors to a Function as arguments instead of storing them in outer variables");
     std::vector<int64_t> from, order(static_cast<size_t>(b.value.dim()));
     append_positions(from, all, extra);

@@ -115,7 +115,7 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
              op.name);
     RL_CHECK(
         level->passive || !level->hidden, throw_runtime,
-        "%s: a method of a Function that computes all examples uses a tensor that is batched in the vmap around it\n"
+        "%s: a Function that computes all examples at once uses a batched tensor that is not one of its arguments\n"
         "hint: pass the tensor to the Function as an argument instead of storing it in an outer variable",
         op.name);
     RL_CHECK(op.form != Form::Out, throw_runtime,

@@ -579,18 +579,18 @@ PyMethodDef context_methods[] = {
     {"save_for_forward", keep<&PyContext::for_forward>, METH_VARARGS,
      "Save tensors for jvp, which reads them from ctx.saved_tensors."},
     {"mark_dirty", keep_tensors<&PyContext::dirty>, METH_VARARGS,
-     "Declare the arguments that forward has written in place."},
+     "Mark the arguments that forward modified in place."},
     {"mark_non_differentiable", keep_tensors<&PyContext::non_differentiable>, METH_VARARGS,
-     "Declare the results that have no gradient."},
+     "Mark the results of forward that are not differentiable."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "Set whether backward receives zeros (the default) or None for a result that has no gradient."},
+     "Set whether backward receives zeros (the default) or None as an undefined gradient of a result."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr,
      "The saved tensors. Raises RuntimeError if one of them was changed in place after it was saved.",
      nullptr},
     {"needs_input_grad", needs_input_grad, nullptr,
-     "A tuple of bools: whether the gradient of each argument of forward is needed.", nullptr},
+     "A tuple with one bool for each argument of forward: whether its gradient is needed.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

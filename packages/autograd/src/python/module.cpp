@@ -213,7 +213,7 @@ int execute(PyObject* module) {
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rushlight_autograd._C",
-                          "The recorded graph, and the engine that runs backward passes.",
+                          "The autograd graph, and the engine that runs backward passes.",
                           -1,
                           nullptr,
                           nullptr,

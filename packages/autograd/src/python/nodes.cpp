@@ -170,11 +170,12 @@ PyObject* node_register_prehook(PyObject* self, PyObject* callable) {
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "Return the name of the recorded operator."},
     {"_sequence_nr", node_sequence, METH_NOARGS,
-     "Return a number that is larger for nodes that are recorded later."},
+     "Return the sequence number of the node. Nodes that are recorded later have larger numbers."},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
     {"register_hook", node_register_hook, METH_O,
-     "Call fn(grad_inputs, grad_outputs) after the node has run."},
-    {"register_prehook", node_register_prehook, METH_O, "Call fn(grad_outputs) before the node runs."},
+     "Register a hook that is called as fn(grad_inputs, grad_outputs) after the node has run."},
+    {"register_prehook", node_register_prehook, METH_O,
+     "Register a hook that is called as fn(grad_outputs) before the node runs."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_properties[] = {
     {"next_functions", node_next_functions, nullptr,
@@ -182,8 +183,8 @@ PyGetSetDef node_properties[] = {
     {"metadata", node_metadata, nullptr, "A dict for user data.", nullptr},
     {"site", node_site, nullptr,
      "The line that recorded the node, as \"file:line\"; None if it is not known.", nullptr},
-    {"variable", node_variable, nullptr, "The leaf to whose `grad` an AccumulateGrad node adds the gradient.",
-     nullptr},
+    {"variable", node_variable, nullptr,
+     "The leaf tensor to whose `grad` this node, an AccumulateGrad node, adds the gradient.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyObject* wrap_node(const Ref<Node>& node) {

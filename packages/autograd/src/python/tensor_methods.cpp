@@ -221,16 +221,19 @@ PyMethodDef methods[] = {
     {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_backward)),
      METH_FASTCALL | METH_KEYWORDS,
      "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-     "Compute the gradients of the leaves from which this tensor was computed, or of `inputs`, and add them to `grad`.\n"
+     "Compute the gradients of this tensor with respect to the graph leaves, or to `inputs`, and add them to their `grad`.\n"
      "gradient: the gradient of this tensor, with the same shape; optional for a tensor of one element.\n"
-     "Raises RuntimeError if the graph was used already and not retained."},
+     "Raises RuntimeError if an earlier backward() has freed the graph."},
     {"register_hook", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_hook($self, hook)\n--\n\nCall hook(grad) when the gradient of this tensor is known. If the hook returns a Tensor, it replaces the gradient."},
+     "register_hook($self, hook)\n--\n\n"
+     "Register a hook that is called as hook(grad) when the gradient of this tensor has been computed.\n"
+     "If the hook returns a Tensor, it replaces the gradient."},
     {"register_post_accumulate_grad_hook",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_post_accumulate_grad_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall hook(tensor) after a gradient has been added to `grad` of the tensor."},
+     "register_post_accumulate_grad_hook($self, hook)\n--\n\n"
+     "Register a hook that is called as hook(tensor) after a gradient has been added to `tensor.grad`."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
      "retain_grad($self)\n--\n\n"
      "Make backward() store the gradient of this tensor in `grad`, even if the tensor is not a leaf.\n"
@@ -239,7 +242,7 @@ PyMethodDef methods[] = {
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},
     {"output_nr", get_output_nr, nullptr,
-     "The index of this tensor among the results of the operator that recorded grad_fn.", nullptr},
+     "The index of this tensor among the results of the operator of its grad_fn.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

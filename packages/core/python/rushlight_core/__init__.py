@@ -1,6 +1,7 @@
-"""rushlight-core: tensors and operators with PyTorch's API, for CPUs and, through a plug-in, GPUs.
+"""rushlight-core: tensors and operators with PyTorch's API, for CPUs and, with a plug-in, for GPUs.
 
-rushlight-autograd adds gradients, and rushlight-nn adds layers. The package rushlight contains all these packages.
+rushlight-autograd adds gradients, and rushlight-nn adds layers. The package rushlight combines all these
+packages.
 """
 
 # ruff: noqa: E402, F401

@@ -30,7 +30,7 @@ def compile(
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """Return `model` unchanged: there is no compiler, and programs run in the same way with and without this call.
+    """Return `model` unchanged: rushlight has no compiler, and programs run in the same way with and without this call.
 
     The first call issues a warning. The names of parameters do not change; in PyTorch they get the prefix `_orig_mod.`.
 
@@ -41,7 +41,7 @@ def compile(
         disable: whether to suppress the warning.
 
     Raises:
-        TypeError: `model` cannot be called.
+        TypeError: `model` is not callable.
         RuntimeError: both `mode` and `options` are given.
 
     Example:

@@ -18,9 +18,9 @@ def einsum(*args: Any) -> Tensor:
     """Sum products of elements by the Einstein summation convention: `einsum("ij,jk->ik", a, b)` is the matrix product.
 
     Args:
-        args: either an equation and its operands, which may be in a list; or operands, each followed by a list of its
-            dimensions. Each dimension is either `...` or an integer from 0 to 51. A list of the dimensions of the result may
-            follow.
+        args: either an equation and its operands, which may be in a list; or operands, each followed by a
+            list of its dimensions. Each dimension is either `...` or an integer from 0 to 51. After the last
+            operand, a list of the result's dimensions may follow.
 
     See the operator `einsum` for the syntax of the equation.
 
@@ -77,8 +77,9 @@ def tensordot(
     Args:
         a: a tensor.
         b: a tensor.
-        dims: a number n, to sum over the last n dimensions of `a` and the first n dimensions of `b`; or a list of dimensions
-            of `a` and a list of the corresponding dimensions of `b`; or a tensor that holds the number or both lists.
+        dims: an int n, to sum over the last n dimensions of `a` and the first n dimensions of `b`; or a list
+            of dimensions of `a` and a list of the corresponding dimensions of `b`; or a tensor that contains
+            this int or these lists.
         out: the tensor to which the result is written.
 
     Returns: A tensor with the remaining dimensions of `a`, followed by the remaining dimensions of `b`.

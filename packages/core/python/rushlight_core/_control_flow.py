@@ -41,14 +41,15 @@ def cond(
         pred: a tensor of one element, or a number. If `pred` is a number, a captured program contains only the branch that
             the number selects.
         true_fn, false_fn: functions of the operands. While a program is captured, both functions must return tensors of the
-            same dtypes, shapes and devices, and must not write to tensors that are made outside of the function.
+            same dtypes, shapes and devices, and must not write to tensors that were created outside of the
+            function.
         operands: tensors, or tuples, lists and dicts of tensors.
 
     Returns: The result of the function. If `pred` is a tensor, the result does not share memory with an operand.
 
     Raises:
-        RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is not
-            a tensor, or the branches return different types.
+        RuntimeError: `pred` is neither a number nor a tensor of one element, `true_fn` or `false_fn` is not
+            callable, an operand is not a tensor, or the branches return different types.
     """
     if isinstance(pred, (bool, int, float)):
         return true_fn(*operands) if pred else false_fn(*operands)
@@ -99,7 +100,7 @@ def while_loop(
     body_fn: Callable[..., Any],
     carried_inputs: Sequence[Any],
 ) -> Any:
-    """Call `body_fn` on `carried_inputs`, and then on its own results, as long as `cond_fn` returns true for these values.
+    """Call `body_fn` repeatedly, first on `carried_inputs` and then on its own results, as long as `cond_fn` returns true.
 
     While a program is captured (`export`), both functions are called once and become a loop of the program.
 
@@ -108,19 +109,19 @@ def while_loop(
         (tensor(3), tensor([8., 8.]))
 
     Args:
-        cond_fn: a function of the carried values, which returns a bool tensor without dimensions, or a bool.
+        cond_fn: a function of the carried values, which returns a 0-d bool tensor or a bool.
         body_fn: a function of the carried values, which returns a tuple of the next carried values, of the same dtypes,
-            shapes and devices. While a program is captured, `body_fn` must not write to tensors that are made outside of it.
-            In the program, gradients do not pass through the loop.
+            shapes and devices. While a program is captured, `body_fn` must not write to tensors that were
+            created outside of `body_fn`. Gradients do not pass through the loop of a captured program.
         carried_inputs: tensors or ints, or tuples, lists and dicts of them. While a program is captured, ints are not
             accepted.
 
     Returns:
-        The last carried values as a tuple. They do not share memory with `carried_inputs`.
+        The last carried values as a tuple. These values do not share memory with `carried_inputs`.
 
     Raises:
-        RuntimeError: a function cannot be called, `carried_inputs` is not a tuple or list of tensors and ints, or a function
-            returns a result of the wrong type.
+        RuntimeError: `cond_fn` or `body_fn` is not callable, `carried_inputs` is not a tuple or list of
+            tensors and ints, or a function returns a result of the wrong type.
         NotImplementedError: `carried_inputs` contains an int while a program is captured.
     """
     if not callable(cond_fn) or not callable(body_fn):
@@ -198,8 +199,9 @@ def scan(
         (tensor(6.), tensor([0., 1., 3., 6.]))
 
     Args:
-        combine_fn: a function of the carried value and a slice. It returns two values: the next carried value, with the same
-            containers, dtypes and shapes as `init`, and a result, which may contain tensors and None.
+        combine_fn: a function of the carried value and a slice. `combine_fn` returns two values: the next
+            carried value, with the same containers, dtypes and shapes as `init`, and a result, which may
+            contain tensors and None.
         init: a tensor, or a container of tensors.
         xs: a tensor, or a container of tensors. All tensors must have the same size along `dim`, at least 1.
         dim: the dimension along which `xs` is divided into slices.

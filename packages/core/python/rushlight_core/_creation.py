@@ -1,4 +1,4 @@
-"""Create tensors from arrays, buffers and other sequences. `_C.tensor` itself converts numbers and lists of numbers."""
+"""Create tensors from arrays, buffers and other sequences. Numbers and lists of numbers are converted in C++."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor that shares the memory of `data` if possible, and stays in the autograd graph of `data`."""
+    """Convert `data` to a tensor, sharing its memory and preserving its autograd graph if possible."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
@@ -49,7 +49,7 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """Return an object as a tensor, as the array API standard specifies.
+    """Convert `obj` to a tensor, as the array API standard specifies.
 
     Args:
         obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of numbers.
@@ -57,7 +57,8 @@ def asarray(
         device: the device. The default is the device that `set_default_device` or a `with device:` block selects, if any,
             and otherwise the device of `obj`.
         copy: True always copies. False never copies, and raises ValueError if a copy is needed. None copies if necessary.
-        requires_grad: whether operators on the tensor are recorded; None keeps the setting and the autograd graph of `obj`.
+        requires_grad: whether autograd records operations on the tensor. None preserves `requires_grad` and
+            the autograd graph of `obj`.
 
     Shape:
         - Output: the shape of `obj`.
@@ -107,7 +108,7 @@ def asarray(
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
     """Return an uninitialised tensor (`Tensor(2, 3)`), or a copy of data in the default dtype (`Tensor(data)`).
 
-    If the data is a tensor, it is returned detached, without a copy.
+    If the data is a tensor, the result is a detached tensor that shares its memory.
     """
     if device is not None and str(device) != "cpu":
         raise RuntimeError(
@@ -161,7 +162,7 @@ def _from_protocol(data: Any) -> Tensor | None:
 
 
 def _new(data: Any, dtype: dtype | None) -> Tensor:
-    """Return `data` as a tensor, always in new memory."""
+    """Convert `data` to a tensor in new memory."""
     if isinstance(data, (int, float)) or _is_number(data):
         return _C._from_sequence(data, dtype)
     shared = _from_protocol(data)
@@ -192,6 +193,6 @@ def _is_array(data: Any) -> bool:
 
 
 def _is_number(data: Any) -> bool:
-    """Return whether an object is a Python number or a NumPy scalar. A NumPy scalar exposes a buffer, as an array does."""
+    """Return whether an object is a Python number or a NumPy scalar. NumPy scalars expose a buffer, but are not arrays."""
     numpy = sys.modules.get("numpy")
     return isinstance(data, (int, float, complex)) or (numpy is not None and isinstance(data, numpy.generic))

@@ -25,14 +25,15 @@ def from_file(
 
     Args:
         filename: the name of the file.
-        shared: whether writes to the tensor change the file. If True, the file is created or extended if necessary.
-            Otherwise the file is opened for reading only, and must already contain `size` elements.
+        shared: whether writes to the tensor change the file. If True, the file is created or extended if
+            necessary. If False or None, the file is opened for reading only, and must already contain `size`
+            elements.
         size: the number of elements.
         dtype: dtype of the elements; the default dtype if it is omitted.
         layout: must be `strided`.
         device: must be the CPU.
         pin_memory: must be False.
-        requires_grad: whether operators on the tensor are recorded.
+        requires_grad: whether autograd records operations on the tensor.
 
     Raises:
         ValueError: `size` is negative, or the file is shorter than `size` elements.
@@ -45,8 +46,8 @@ def from_file(
     """
     if pin_memory or (device is not None and _C.device(device).type != "cpu"):
         raise NotImplementedError(
-            f"from_file(device, pin_memory): must be the CPU and False, got {device!r} and {pin_memory!r}: a file cannot be"
-            " mapped to memory of another device, or to page-locked memory"
+            "from_file(device, pin_memory): a file can only be mapped to CPU memory that is not pinned, got"
+            f" device={device!r} and pin_memory={pin_memory!r}"
         )
     if size < 0:
         raise ValueError(f"from_file(size): must not be negative, got {size}")

@@ -1,8 +1,9 @@
-"""Operators on lists of tensors: `_foreach_add_(params, grads, alpha=-lr)`, as optimizers of other libraries call them.
+"""Operators on lists of tensors, such as `_foreach_add_(params, grads, alpha=-lr)`.
 
-`torch._foreach_NAME` applies the operator NAME to each tensor in turn. The second argument is one scalar for all tensors, or
-a list with one scalar or tensor for each tensor. A function whose name ends in `_` writes to the tensors and returns the
-list that was passed; the other functions return a new list. The optimizers of `rushlight.optim` do not call these functions.
+`torch._foreach_NAME` applies the operator NAME to each tensor in turn. The second argument is one scalar for
+all tensors, or a list with one scalar or tensor for each tensor. A function whose name ends in `_` modifies
+the tensors in place and returns the list that was passed. The other functions return a new list. Optimizers
+of other libraries call these functions, but the optimizers of `rushlight.optim` do not.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _one(name: str) -> Callable[..., Tensor]:
 
 
 def _norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> list[Tensor]:
-    """Return the norm of each tensor, whose elements are treated as one vector."""
+    """Return the norm of each tensor, computed over all its elements."""
     return [_C.linalg_vector_norm(x, ord, dtype=dtype) for x in self]
 
 

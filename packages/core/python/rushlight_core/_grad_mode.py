@@ -15,9 +15,10 @@ _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # inspect.CO_*; in
 
 
 class _Mode(_C._ModeScope):
-    """A setting of the running thread that is changed for a `with` block or for the calls of a function.
+    """A thread-local setting that is changed for a `with` block or for each call of a decorated function.
 
-    In a decorated generator or coroutine, the setting applies while it runs, not while it is suspended.
+    In a decorated generator or coroutine, the setting applies while the generator or coroutine runs, but not
+    while it is suspended.
     """
 
     __slots__ = ()
@@ -101,9 +102,10 @@ class _Steps:
 
 
 class no_grad(_Mode):  # noqa: N801
-    """A context manager and decorator inside which operators are not recorded for gradients.
+    """A context manager and decorator that disables gradient recording.
 
-    Results do not require grad. The setting applies to the running thread. Forward mode is not affected.
+    Results do not require grad. The setting applies to the running thread. Forward-mode differentiation is
+    not affected.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -118,9 +120,9 @@ class no_grad(_Mode):  # noqa: N801
 
 
 class enable_grad(_Mode):  # noqa: N801
-    """A context manager and decorator inside which operators are recorded for gradients again, for use inside of `no_grad`.
+    """A context manager and decorator that enables gradient recording inside of `no_grad`.
 
-    It has no effect inside of `inference_mode`.
+    `enable_grad` has no effect inside of `inference_mode`.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -136,7 +138,9 @@ class enable_grad(_Mode):  # noqa: N801
 
 
 class set_grad_enabled(_Mode):  # noqa: N801
-    """Turn recording for gradients on or off immediately. In a `with` statement, the setting ends with the block.
+    """Turn gradient recording on or off immediately.
+
+    In a `with` statement, the previous setting is restored at the end of the block.
 
     Args:
         mode: whether operators are recorded.
@@ -170,7 +174,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
 
 
 class inference_mode(_Mode):  # noqa: N801
-    """A context manager and decorator inside which operators are not recorded, and new tensors can never require grad.
+    """A context manager and decorator that disables gradient recording. New tensors can never require grad.
 
     Args:
         mode: whether inference mode is on; False turns it off, for use inside of another `inference_mode`.
@@ -202,14 +206,14 @@ class inference_mode(_Mode):  # noqa: N801
 class strict(_Mode):  # noqa: N801
     """A context manager and decorator in which operators raise an error instead of adding dimensions or losing precision.
 
-    Use it as ``with strict():`` or ``@strict()``. The setting applies to the running thread. The checks apply to operators
-    that work element by element on several tensors, in their functional, in-place and out= forms. RuntimeError is raised
-    for:
+    Use `strict` as ``with strict():`` or ``@strict()``. The setting applies to the running thread. The checks
+    apply to elementwise operators on several tensors, in their functional, in-place and out= forms.
+    RuntimeError is raised for:
 
-    * tensors with different numbers of dimensions, except 0-d tensors. An example is a bias of shape (4,) that is added to
-      the wrong dimension of a tensor of shape (3, 4, 4).
-    * a tensor whose values the dtype of the result cannot represent exactly, such as int64 with float32, or float64 with a
-      0-d float32.
+    * tensors with different numbers of dimensions, except 0-d tensors. For example, a bias of shape (4,)
+      could be added to the wrong dimension of a tensor of shape (3, 4, 4).
+    * tensors whose values the dtype of the result cannot represent exactly. Examples are an int64 tensor
+      combined with a float32 tensor, and a 0-d float64 tensor combined with a float32 tensor.
 
     Python numbers are accepted with all dtypes, and sizes of 1 broadcast. Gradients, and operators that are called by other
     operators, are not checked.

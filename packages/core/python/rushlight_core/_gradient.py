@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 def gradient(
     input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
-    """Estimate the derivatives of sampled values along dimensions, and return one tensor for each dimension.
+    """Estimate the gradient of a sampled function, and return the partial derivative along each dimension.
 
-    The derivative at an inner sample is computed from both neighbours. It is accurate to second order, even if the distances
-    are unequal. The derivative at the first or last sample is computed from neighbours on one side, and is accurate to the
-    order `edge_order`.
+    The derivative at an inner sample is computed from both neighbours and is accurate to second order, even
+    if the distances are unequal. The derivative at the first or last sample is computed from neighbours on
+    one side, and is accurate to the order `edge_order`.
 
     Args:
         input: samples of any dtype except uint8 and bool.
-        spacing: the distance between samples (one number, or a number for each dimension in `dim`), or the coordinates of
-            the samples (a 1-d tensor for each dimension in `dim`). The default is 1.
+        spacing: the distance between samples (one number, or a number for each dimension in `dim`), or the
+            coordinates of the samples (a 1-d tensor for each dimension in `dim`). By default, the distance is
+            1.
         dim: the dimensions along which to differentiate; by default all dimensions.
-        edge_order: 1 or 2.
+        edge_order: the order of accuracy at the first and last samples, 1 or 2.
 
     Raises:
         RuntimeError: `spacing` or `edge_order` is not valid, a dimension is listed twice, or a dimension has fewer than

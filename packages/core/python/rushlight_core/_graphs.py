@@ -1,4 +1,4 @@
-"""Graphs: sequences of operations of a device that are recorded once, and that the host replays with one call."""
+"""Graphs: sequences of device operations that are recorded once and replayed with one call."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MODES = ("global", "thread_local", "relaxed")
 
 
 class Graph:
-    """A sequence of operations of a device that is recorded once and can be replayed with one call.
+    """A sequence of device operations that is recorded once and can be replayed with one call.
 
-    Tensors that recorded operators read or write keep their addresses. Copy new inputs into the recorded input tensors by
-    `copy_`, replay the graph, and read the results from the tensors that were computed during the capture. Each replay draws
-    different random numbers. Calls that wait for the device (`item`, `nonzero`, copies to the host) cannot be recorded and
-    raise RuntimeError. The memory that the recorded operations use is kept as long as the graph exists.
+    Every replay reads and writes the same memory addresses as the recording. Copy new inputs into the recorded input tensors
+    with `copy_`, replay the graph, and read the results from the tensors that were computed during the capture. Each replay
+    draws different random numbers. Calls that wait for the device (`item`, `nonzero`, copies to the host) cannot be recorded
+    and raise RuntimeError. The memory of the recorded operations is not freed while the graph exists.
 
     Args:
         device: the device whose operations are recorded; by default the current device of the attached backend.
@@ -47,7 +47,7 @@ class Graph:
         self._graph: Any = _C._new_graph(self.device)
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
-        """Start to record the operations of the current stream, which must not be the default stream.
+        """Start recording the operations of the current stream, which must not be the default stream.
 
         Args:
             pool: the memory pool that this graph shares with other graphs; `Graph.pool()` of one of these graphs returns it,
@@ -75,20 +75,20 @@ class Graph:
         _C._reset_graph(self._graph)
 
     def pool(self) -> tuple[int, int]:
-        """Return the graph's pool of memory, for `capture_begin` of another graph. Raises RuntimeError before a capture."""
+        """Return the graph's memory pool, for `capture_begin` of another graph. Raises RuntimeError before a capture."""
         return (0, _C._graph_pool(self._graph))
 
 
 class Capture:
     """A context manager that records the device operations of its block in a graph, on a separate stream.
 
-    If the block raises an exception, the recording ends and the graph stays empty.
+    If the block raises an exception, the recording ends and the graph remains empty.
 
     Args:
         cuda_graph: the graph that records the operations.
-        pool: the pool of memory that the graph shares with other graphs; see `Graph.capture_begin`.
-        stream: the stream to record; by default a stream that all captures of the device use, so that graphs of one pool
-            share memory.
+        pool: the memory pool that the graph shares with other graphs; see `Graph.capture_begin`.
+        stream: the stream to record; by default a stream that all captures on the device use, so that graphs with the same
+            pool share memory.
         capture_error_mode: "global", "thread_local" or "relaxed".
 
     Raises:
@@ -145,7 +145,7 @@ class Capture:
 
 
 def new_graph_pool() -> tuple[int, int]:
-    """Return a pool of memory that graphs can share.
+    """Return a new memory pool, which several graphs can share.
 
     Example::
 

@@ -23,7 +23,7 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """Count the elements in each bin of a range, and return a named tuple (hist, bin_edges).
+    """Compute a histogram of the elements of `input`, and return a named tuple (hist, bin_edges).
 
     The last bin includes its upper edge. Elements outside of the range, and NaN, are not counted.
 
@@ -32,11 +32,12 @@ def histogram(
         bins: the number of bins of equal width, or a 1-d tensor of their edges in ascending order, of the dtype of `input`.
         range: (min, max) of the bins of equal width; by default the smallest and the largest element.
         weight: the weight of each element, a tensor of the shape of `input`.
-        density: whether to divide the value of each bin by the total of all bins and by the width of the bin.
+        density: whether to divide the value of each bin by the sum over all bins and by the width of the bin.
 
     Raises:
         RuntimeError: `bins` or `weight` has a wrong shape or dtype, or the range is not finite.
-        NotImplementedError: `input` is neither float32 nor float64, or its device does not have the kernel.
+        NotImplementedError: `input` is neither float32 nor float64, or its device does not support
+            histograms.
 
     Example:
         >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist

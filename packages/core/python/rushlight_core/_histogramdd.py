@@ -23,8 +23,8 @@ def histogramdd(
 ) -> Any:
     """Count the points in each cell of a grid, and return a named tuple (hist, bin_edges).
 
-    A cell includes its lower side; the last cell along a dimension also includes its upper side. Points outside of the grid
-    are not counted.
+    A cell includes its lower edge along each dimension; the last cell along a dimension also includes its
+    upper edge. Points outside of the grid are not counted.
 
     Args:
         input: points (..., D), float32 or float64.

@@ -199,7 +199,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 def typename(obj: Any) -> str:
-    """Return the qualified name of a class or a function, or of the type of another object.
+    """Return the qualified name of a class or a function, or of the type of any other object.
 
     For a tensor, the name depends on the dtype, as in "torch.FloatTensor".
 

@@ -9,10 +9,11 @@ import sys
 
 
 def find() -> str:
-    """Return the paths of libraries that contain LAPACK, one path on each line, in order of preference.
+    """Return the paths of libraries that contain LAPACK, one path per line, in order of preference.
 
-    NumPy's wheels contain a complete OpenBLAS in a folder beside the package `numpy` or inside of it; this function finds
-    the folder without importing NumPy. In a conda environment, libraries are below the interpreter's prefix.
+    NumPy's wheels contain a complete OpenBLAS in a folder next to the package `numpy` or inside the package;
+    this function finds the folder without importing NumPy. In a conda environment, LAPACK libraries are in
+    the folder `lib` of `sys.prefix`.
     """
     paths: list[str] = []
     spec = importlib.util.find_spec("numpy")

@@ -16,12 +16,13 @@ _LIBRARY = "librushlight.so"
 def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     """Load the native library from `folders`, then import and return the module `_C`, which is linked to it.
 
-    In the other order, the linker might use another copy of the library: one that is already loaded, or one that it finds
-    through LD_LIBRARY_PATH.
+    If `_C` were imported first, the linker might use another copy of the library: one that is already loaded,
+    or one that it finds through LD_LIBRARY_PATH.
 
-    Raises ImportError if the library or the module cannot be loaded. The message begins with the name `package`, and gives
-    the reason, for example that the library was not built, that it was built for another Python, that another copy of it is
-    already loaded, or that it needs instructions that the processor does not have.
+    Raises ImportError if the library or the module cannot be loaded. The message begins with the name
+    `package` and states the reason, for example that the library was not built, that it was built for another
+    Python, that another copy of it is already loaded, or that it needs instructions that the processor does
+    not have.
     """
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:

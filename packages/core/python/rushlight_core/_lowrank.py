@@ -10,7 +10,7 @@ from ._C import Tensor, overridable
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Return an approximate orthonormal basis, with `q` columns, of the range of A - M, refined by `niter` iterations."""
+    """Return an orthonormal basis of `q` columns that approximates the range of A - M."""
 
     def times(x: Tensor) -> Tensor:
         return A @ x if M is None else A @ x - M @ x
@@ -43,9 +43,11 @@ def svd_lowrank(
 
     Args:
         A: matrices of shape (..., m, n).
-        q: the number of singular values, which should be somewhat larger than the rank.
-        niter: the number of iterations that improve the result, at least 0.
-        M: a matrix that is subtracted from A. Its shape broadcasts to the shape of A. The matrix A - M is never stored.
+        q: the number of singular values to compute, which should be somewhat larger than the rank of the
+            matrices.
+        niter: the number of subspace iterations, at least 0; more iterations increase the accuracy.
+        M: a matrix that is subtracted from A. The shape of M broadcasts to the shape of A. The matrix A - M
+            is never stored.
 
     Example:
         >>> A = torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 1.0, 2.0]))  # of rank 1
@@ -74,9 +76,9 @@ def pca_lowrank(
 
     Args:
         A: matrices of shape (..., m, n): m samples of n features.
-        q: the number of components; by default 6, or fewer if the shape requires it.
+        q: the number of components; by default min(6, m, n).
         center: whether to subtract each column's mean first. Pass False if the columns of `A` already have mean 0.
-        niter: the number of iterations that improve the result, at least 0.
+        niter: the number of subspace iterations, at least 0; more iterations increase the accuracy.
 
     Example:
         >>> U, S, V = torch.pca_lowrank(torch.randn(20, 5), q=2)

@@ -1,4 +1,4 @@
-"""torch.lu, which PyTorch keeps for old programs. The number of results depends on the argument `get_infos`."""
+"""The function torch.lu, which PyTorch has deprecated in favour of linalg.lu_factor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def lu(
     Args:
         A: matrices of shape (..., m, n).
         pivot: whether rows are exchanged; must be True on the CPU.
-        get_infos: whether to return a third result: 0, or the position of the first zero on U's diagonal. Without
-            `get_infos`, a matrix with such a zero raises LinAlgError.
+        get_infos: whether to return a third result: 0, or the position of the first zero on U's diagonal.
+            Without `get_infos`, LinAlgError is raised for a matrix with such a zero.
         out: tensors for the results.
 
     Example:

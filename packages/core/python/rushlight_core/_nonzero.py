@@ -1,4 +1,4 @@
-"""nonzero, which calls one of two operators. The first returns a matrix, the second returns a tensor for each dimension."""
+"""Define `nonzero`, which calls an operator that returns a matrix or an operator that returns a tuple."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
         out: the tensor to which the result is written.
 
     Shape:
-        - Input: (*), of D dimensions. Output: (count, D), int64; or D tensors (count).
+        - Input: (*), of D dimensions. Output: (count, D), int64; or D tensors of shape (count).
 
     Example:
         >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))

@@ -16,7 +16,7 @@ from ._C import Tensor, UntypedStorage
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
-    """Return the form in which pickle stores a tensor. This function is `Tensor.__reduce_ex__`."""
+    """Return the function and arguments from which pickle rebuilds a tensor. Implements `Tensor.__reduce_ex__`."""
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
     state = dict(self._attributes() or {})
@@ -37,7 +37,7 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
 
 
 def reduce_storage(self: UntypedStorage, protocol: int) -> tuple[Any, ...]:
-    """Return the form in which pickle stores a storage. This function is `UntypedStorage.__reduce_ex__`."""
+    """Return the function and arguments from which pickle rebuilds a storage. Implements `UntypedStorage.__reduce_ex__`."""
     data = pickle.PickleBuffer(self) if protocol >= 5 else bytes(self)
     return _rebuild_storage, (data,)
 
@@ -91,9 +91,10 @@ def _rebuild_subclass(kind: type, made: tuple[Any, Any], state: dict[str, Any]) 
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Return a copy of a leaf in new memory, with copies of its attributes and its grad. This is `Tensor.__deepcopy__`.
+    """Return a deep copy of a leaf tensor, with its attributes and its `grad`. Implements `Tensor.__deepcopy__`.
 
-    Raise RuntimeError for a tensor that was computed in a graph, because a copy would not be connected to the graph.
+    Raise RuntimeError for a tensor that is not a leaf, because a copy would not be connected to the autograd
+    graph.
     """
     if id(self) in memo:
         return memo[id(self)]

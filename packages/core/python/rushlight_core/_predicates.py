@@ -55,7 +55,7 @@ def is_signed(input: Tensor) -> bool:
 
 @overridable
 def is_nonzero(input: Tensor) -> bool:
-    """Return whether the element of a one-element tensor differs from zero.
+    """Return whether the single element of a tensor is nonzero.
 
     Args:
         input: a tensor with one element, of any shape.
@@ -102,7 +102,7 @@ def is_neg(input: Tensor) -> bool:
 
 @overridable
 def is_inference(input: Tensor) -> bool:
-    """Return whether a tensor was made in inference mode.
+    """Return whether a tensor was created in inference mode.
 
     Args:
         input: a tensor of any shape.
@@ -128,7 +128,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """Return whether `obj` is the storage of a tensor, untyped or typed.
+    """Return whether `obj` is a storage: an UntypedStorage or a TypedStorage.
 
     Example:
         >>> torch.is_storage(torch.ones(1).untyped_storage()), torch.is_storage(torch.ones(1))

@@ -44,8 +44,8 @@ def set_printoptions(
         edgeitems: number of elements shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
         profile: "default", "short" or "full"; the other arguments override its settings.
-        sci_mode: whether to use scientific notation; None chooses the notation by the values of the elements. Every call
-            sets this option, to None if `sci_mode` is not given.
+        sci_mode: whether to use scientific notation; None chooses the notation by the values of the elements.
+            A call without `sci_mode` resets this option to None.
 
     Raises:
         ValueError: the profile is unknown.
@@ -67,7 +67,7 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """Return the options, as keyword arguments for `set_printoptions`.
+    """Return the current print options, as a dict of keyword arguments for `set_printoptions`.
 
     Example:
         >>> get_printoptions()["precision"]
@@ -77,7 +77,7 @@ def get_printoptions() -> dict[str, Any]:
 
 
 class printoptions:  # noqa: N801
-    """A context manager inside which tensors are printed with other options.
+    """A context manager that changes the print options for a `with` block.
 
     Args:
         kwargs: the options; see `set_printoptions`.
@@ -100,7 +100,7 @@ class printoptions:  # noqa: N801
 
 
 def tensor_repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    """Return the text that `repr(tensor)` gives.
+    """Return the text that `repr(tensor)` returns.
 
     Args:
         self: the tensor.
@@ -183,7 +183,7 @@ def _suffixes(t: Tensor) -> Iterator[str]:
 
 
 def _obvious_dtypes() -> tuple[object, ...]:
-    """Return the dtypes, besides the default dtype, that a reader recognises by the printed numbers."""
+    """Return the dtypes, besides the default dtype, that the printed numbers identify."""
     return (_C.int64, _C.bool, _C.complex128 if _C.get_default_dtype() is _C.float64 else _C.complex64)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def manual_seed(seed: int) -> Generator:
     """Seed the generators of all devices, and return the default generator.
 
-    A negative seed is read as the unsigned 64-bit number with the same bits.
+    A negative seed is interpreted as the unsigned 64-bit integer with the same bits.
 
     Raises:
         ValueError: the seed has more than 64 bits.
@@ -41,7 +41,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """Return the seed with which the default generator was started.
+    """Return the seed with which the default generator was last seeded.
 
     Example:
         >>> _ = torch.manual_seed(7)
@@ -68,7 +68,7 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Set the default generator to a state that `get_rng_state` returned.
+    """Set the state of the default generator to a state that `get_rng_state` returned.
 
     Args:
         new_state: the state.
@@ -85,9 +85,10 @@ def set_rng_state(new_state: Tensor) -> None:
 class stream:  # noqa: N801
     """Choose how the CPU generates random numbers: by rushlight's generator, or exactly as PyTorch does.
 
-    The choice takes effect immediately, for the default generator and for every `Generator` that is made afterwards. The
-    default generator starts again from its initial seed. In a `with` statement the former choice is restored at the end of
-    the block. The environment variable `RUSHLIGHT_RANDOM` sets the stream at the start of the process.
+    The choice takes effect immediately, for the default generator and for every `Generator` that is created
+    afterwards. The default generator starts again from its initial seed. A `with` statement restores the
+    former choice at the end of the block. The environment variable `RUSHLIGHT_RANDOM` selects the stream at
+    the start of the process.
 
     Args:
         name: `"philox"` (the default) or `"torch"`. With `"philox"`, each number depends only on the seed, the call and the

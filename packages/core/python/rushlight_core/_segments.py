@@ -28,17 +28,19 @@ def segment_reduce(
     Args:
         data: the tensor, of a floating-point dtype, (..., n, ...).
         reduce: "sum", "mean", "max", "min" or "prod".
-        lengths: the length of each segment, (..., segments), where ... are the dimensions of `data` before `axis`.
+        lengths: the length of each segment, of shape (..., segments), where ... are the dimensions of `data`
+            before `axis`.
         indices: not supported, as in PyTorch.
-        offsets: the position at which each segment begins, and the end of the last segment, (..., segments + 1). Either
-            `lengths` or `offsets` must be given.
+        offsets: the index at which each segment begins, and the end of the last segment, of shape (...,
+            segments + 1). Either `lengths` or `offsets` must be given.
         axis: the dimension.
         unsafe: whether to omit the check that `offsets` cover the dimension. The check of `lengths` is never omitted.
-        initial: the initial value of each reduction, and the result of an empty segment. Without `initial`, an empty segment
-            gives 0 for "sum", NaN for "mean", -inf for "max", inf for "min" and 1 for "prod".
+        initial: the initial value of each reduction, and the result of an empty segment. Without `initial`,
+            the result of an empty segment is 0 for "sum", NaN for "mean", -inf for "max", inf for "min" and 1
+            for "prod".
 
     Returns:
-        A tensor of the shape of `data`, with one element for each segment along `axis`.
+        A tensor whose size along `axis` is the number of segments. Its other sizes are those of `data`.
 
     Raises:
         RuntimeError: an argument is not valid, or the segments do not cover the dimension.
@@ -109,6 +111,6 @@ def segment_reduce(
 
 
 def _covered(data: Tensor, offsets: Tensor) -> Tensor:
-    """Return the elements that the segments cover, row by row."""
+    """Return the elements that belong to a segment, row by row."""
     rows = [row[int(o[0]) : int(o[-1])] for row, o in zip(data, offsets, strict=True)]
     return _C.cat(rows) if rows else data

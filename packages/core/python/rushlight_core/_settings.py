@@ -133,7 +133,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Set the value that `is_warn_always_enabled` returns. It has no other effect.
+    """Set the value that `is_warn_always_enabled` returns. The setting has no other effect.
 
     Python's warning filters select the warnings that are shown; `warnings.simplefilter("always")` shows every warning.
 
@@ -163,7 +163,9 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_num_interop_threads(n: int, /) -> None:
-    """Set the value that `get_num_interop_threads` returns. It has no other effect: operators run one after the other.
+    """Set the value that `get_num_interop_threads` returns.
+
+    The value has no other effect, because operators run sequentially.
 
     Args:
         n: the value, a positive number.
@@ -184,7 +186,7 @@ def set_num_interop_threads(n: int, /) -> None:
 
 
 def init_num_threads() -> None:
-    """Do nothing: threads are started when they are first needed.
+    """Do nothing, because threads are started when they are first needed.
 
     Example:
         >>> torch.init_num_threads()
@@ -215,7 +217,7 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def get_default_device() -> Any:
-    """Return the device on which this thread creates tensors if no device is given. Initially, it is the CPU.
+    """Return the device on which this thread creates tensors if no device is given, initially the CPU.
 
     Example:
         >>> torch.get_default_device()

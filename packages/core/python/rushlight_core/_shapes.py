@@ -10,7 +10,7 @@ from ._C import Size, Tensor, overridable
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """Return the shape to which tensors of these shapes broadcast. An int n stands for the shape (n,).
+    """Return the shape to which tensors of the given shapes broadcast. An int n is treated as the shape (n,).
 
     Raises:
         RuntimeError: the shapes do not broadcast, or a size is negative.
@@ -39,15 +39,15 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 
 @overridable
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Return the coordinates of a grid: tensor i repeats vector i along all other dimensions, without copying.
+    """Return the coordinates of a grid. Output i is a view that repeats vector i along all other dimensions.
 
     Args:
         tensors: vectors, one by one or in a list.
-        indexing: "ij": dimension i of the grid belongs to vector i. "xy": the first two dimensions are exchanged. PyTorch
+        indexing: "ij": vector i varies along dimension i. "xy": the first two dimensions are swapped. PyTorch
             plans to change the default from "ij" to "xy", so a call without `indexing` issues a warning.
 
     Raises:
-        RuntimeError: a tensor has more than one dimension, or dtypes differ.
+        RuntimeError: a tensor has more than one dimension, or the dtypes differ.
 
     Shape:
         - Inputs: (n_1), ..., (n_k). Outputs: k tensors (n_1, ..., n_k), or (n_2, n_1, n_3, ..., n_k)

@@ -1,4 +1,4 @@
-"""Functions that make sparse tensors, and the methods that only sparse tensors have."""
+"""Functions that create sparse tensors, and the methods of sparse tensors."""
 
 from __future__ import annotations
 
@@ -63,12 +63,13 @@ def sparse_coo_tensor(
     """Return a tensor in coordinate format, with `values[k]` at the coordinates `indices[:, k]` and zeros elsewhere.
 
     Args:
-        indices: int64 numbers of shape (sparse_dim, nnz), where nnz is the number of values; a tensor or a nested list.
+        indices: the int64 indices, a tensor or a nested list of shape (sparse_dim, nnz), where nnz is the
+            number of values.
         values: the values, of shape (nnz, ...). The dimensions after the first are dense dimensions of the result. Gradients
             flow to `values`.
         size: the shape; by default the smallest shape that contains all indices.
         dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
-        requires_grad: whether operators on the result are recorded for gradients.
+        requires_grad: whether autograd records operations on the result.
         check_invariants: whether to check the indices. By default, they are checked unless
             `sparse.check_sparse_tensor_invariants` is disabled.
         is_coalesced: whether the indices are sorted and distinct; by default, True if there are fewer than two values.
@@ -136,12 +137,12 @@ def sparse_csr_tensor(
     `crow_indices[i + 1]`.
 
     Args:
-        crow_indices: int32 or int64 numbers of shape (rows + 1).
-        col_indices: numbers of the same dtype, of shape (nnz), in ascending order within each row.
+        crow_indices: int32 or int64 indices of shape (rows + 1).
+        col_indices: indices of the same dtype, of shape (nnz), in ascending order within each row.
         values: the values, of shape (nnz). Gradients flow to `values`.
         size: (rows, columns). By default, the number of columns is the smallest that contains all indices.
         dtype, device: the dtype and the device of the result; by default the dtype and device of `values`.
-        requires_grad: whether operators on the result are recorded for gradients.
+        requires_grad: whether autograd records operations on the result.
         check_invariants: see :func:`sparse_coo_tensor`.
 
     Raises:
@@ -177,8 +178,8 @@ def sparse_csc_tensor(
     `ccol_indices[j + 1]`.
 
     Args:
-        ccol_indices: int32 or int64 numbers of shape (columns + 1).
-        row_indices: numbers of the same dtype, of shape (nnz), in ascending order within each column.
+        ccol_indices: int32 or int64 indices of shape (columns + 1).
+        row_indices: indices of the same dtype, of shape (nnz), in ascending order within each column.
         values: the values, of shape (nnz). Gradients flow to `values`.
         size: (rows, columns). By default, the number of rows is the smallest that contains all indices.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
@@ -215,8 +216,8 @@ def sparse_bsr_tensor(
     including, `crow_indices[i + 1]`.
 
     Args:
-        crow_indices: int32 or int64 numbers of shape (block rows + 1).
-        col_indices: numbers of the same dtype, of shape (nnz), in ascending order within each block row.
+        crow_indices: int32 or int64 indices of shape (block rows + 1).
+        col_indices: indices of the same dtype, of shape (nnz), in ascending order within each block row.
         values: the blocks, of shape (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix. By default, the number of columns is the smallest that contains all blocks.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
@@ -253,8 +254,8 @@ def sparse_bsc_tensor(
     including, `ccol_indices[j + 1]`.
 
     Args:
-        ccol_indices: int32 or int64 numbers of shape (block columns + 1).
-        row_indices: numbers of the same dtype, of shape (nnz), in ascending order within each block column.
+        ccol_indices: int32 or int64 indices of shape (block columns + 1).
+        row_indices: indices of the same dtype, of shape (nnz), in ascending order within each block column.
         values: the blocks, of shape (nnz, rows, columns). Gradients flow to `values`.
         size: (rows, columns) of the matrix. By default, the number of rows is the smallest that contains all blocks.
         dtype, device, requires_grad, check_invariants: see :func:`sparse_csr_tensor`.
@@ -291,7 +292,7 @@ def sparse_compressed_tensor(
     For the other arguments and their shapes, see the function for the layout, such as :func:`sparse_csr_tensor`.
 
     Raises:
-        RuntimeError: `layout` is not one of these layouts, or the shapes of the arguments are inconsistent.
+        RuntimeError: `layout` is not a compressed layout, or the shapes of the arguments are inconsistent.
 
     Example:
         >>> x = torch.sparse_compressed_tensor([0, 1, 2], [0, 1], [1.0, 2.0], layout=torch.sparse_csc)
@@ -337,7 +338,7 @@ def _compressed(
 
 
 def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
-    """Return the `crow_indices` of a matrix with `size` rows. `self` has the row of each value, in ascending order."""
+    """Return the `crow_indices` of a matrix with `size` rows. `self` contains the sorted row indices of the values."""
     if self.dim() != 1:
         raise RuntimeError(
             f"_convert_indices_from_coo_to_csr(input): must be a vector, got shape {tuple(self.shape)}"
@@ -349,7 +350,7 @@ def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
-    """Return the row and the column of each value as a tensor (2, nnz). With `transpose`, the column comes first."""
+    """Return the row and column indices, of shape (2, nnz). If `transpose` is true, the column indices come first."""
     if crow_indices.dim() != 1 or col_indices.dim() != 1:
         raise NotImplementedError(
             "_convert_indices_from_csr_to_coo: batches of matrices are not supported, got shapes "
@@ -381,7 +382,7 @@ def _parts(self: Tensor, name: str, layouts: tuple[str, ...] = ()) -> Any:
 
 
 def coalesce(self: Tensor) -> Tensor:
-    """Return the tensor with sorted, distinct indices. Values at the same position are added."""
+    """Return a tensor with sorted, distinct indices. Values with the same index are summed."""
     return _C._sparse_coalesce(self)
 
 
@@ -391,7 +392,7 @@ def is_coalesced(self: Tensor) -> bool:
 
 
 def _coalesced_(self: Tensor, coalesced: bool) -> Tensor:
-    """Set whether the indices are coalesced, in place."""
+    """Mark the tensor as coalesced or not coalesced, in place."""
     return _C._sparse_set_coalesced(self, coalesced)
 
 
@@ -424,7 +425,7 @@ def values(self: Tensor) -> Tensor:
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Return the index of each row's (or block row's) first value, followed by the number of values: rows + 1 numbers."""
+    """Return the index of the first value of each row (or block row), followed by the number of values."""
     return _parts(self, "crow_indices", _ROWS)[1]
 
 
@@ -434,7 +435,7 @@ def col_indices(self: Tensor) -> Tensor:
 
 
 def ccol_indices(self: Tensor) -> Tensor:
-    """Return the index of each column's (or block column's) first value, followed by the number of values."""
+    """Return the index of the first value of each column (or block column), followed by the number of values."""
     return _parts(self, "ccol_indices", _COLUMNS)[1]
 
 
@@ -450,18 +451,18 @@ def _nnz(self: Tensor) -> int:
 
 @overridable
 def sparse_dim(self: Tensor) -> int:
-    """Return the number of dimensions that the indices address; 0 for a dense tensor."""
+    """Return the number of sparse dimensions; 0 for a dense tensor."""
     parts = _C._sparse_parts(self)
     return 0 if parts is None else 2 if parts[2] is not None else int(parts[1].shape[0])
 
 
 def dense_dim(self: Tensor) -> int:
-    """Return the number of dimensions that the indices do not address; `dim()` for a dense tensor."""
+    """Return the number of dense dimensions; `dim()` for a dense tensor."""
     return self.dim() - sparse_dim(self)
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return a dense tensor with the same values; a dense tensor of the dtype `dtype` is returned unchanged.
+    """Return a dense tensor with the same values. A dense tensor that has the dtype `dtype` is returned unchanged.
 
     Args:
         dtype: the dtype of the result; by default the dtype of the tensor.
@@ -484,7 +485,7 @@ def to_sparse(
     """Return the tensor in a sparse layout, in which only the nonzero elements are stored.
 
     Args:
-        sparse_dim: for COO, the number of dimensions that the indices address; by default all dimensions.
+        sparse_dim: for COO, the number of sparse dimensions; by default all dimensions.
         layout: `sparse_coo` (the default), one of the compressed layouts `sparse_csr`, `sparse_csc`, `sparse_bsr` and
             `sparse_bsc`, or `strided` for the dense tensor.
         blocksize: the numbers of rows and columns of a block; required for BSR and BSC.
@@ -618,7 +619,7 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 
 
 def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
-    """Change the shape of the tensor in place. The values keep their indices.
+    """Change the shape of the tensor in place, without changing its indices and values.
 
     Args:
         size: the new shape.
@@ -628,9 +629,9 @@ def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> 
     sparse dimension can become smaller.
 
     Raises:
-        RuntimeError: the tensor has values, and a number of dimensions changes or a sparse dimension becomes smaller; or
-            `size` does not have `sparse_dim + dense_dim` dimensions, a number of dimensions is negative, or the layout is
-            not COO.
+        RuntimeError: the tensor has values, and `sparse_dim` or `dense_dim` changes or a sparse dimension
+            becomes smaller; or `size` does not have `sparse_dim + dense_dim` dimensions, `sparse_dim` or
+            `dense_dim` is negative, or the layout is not COO.
         NotImplementedError: the tensor has values, and the size of a dense dimension changes.
 
     Example:
@@ -672,8 +673,8 @@ def sparse_resize_and_clear_(self: Tensor, size: Any, sparse_dim: int, dense_dim
         sparse_dim, dense_dim: the new numbers of sparse and dense dimensions.
 
     Raises:
-        RuntimeError: `size` does not have `sparse_dim + dense_dim` dimensions, a number of dimensions is negative, or the
-            layout is not COO.
+        RuntimeError: `size` does not have `sparse_dim + dense_dim` dimensions, `sparse_dim` or `dense_dim` is
+            negative, or the layout is not COO.
 
     Example:
         >>> x = torch.sparse_coo_tensor([[0]], [2.0], (1,))

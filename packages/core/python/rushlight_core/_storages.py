@@ -53,7 +53,7 @@ def new_storage(size: Any = 0, *, device: Any = None) -> UntypedStorage:
     """Return a new storage. This function is the constructor of `UntypedStorage`.
 
     Args:
-        size: the number of bytes, whose values are not initialised, or a sequence of ints, the values.
+        size: the number of uninitialised bytes, or a sequence of ints with the values of the bytes.
         device: the device; None selects the CPU.
 
     Raises:
@@ -86,21 +86,20 @@ def from_buffer(
     *,
     dtype: _C.dtype,
 ) -> UntypedStorage:
-    """Return a storage with a copy of the bytes of a buffer, in this machine's byte order.
+    """Return a storage with a copy of the bytes of a buffer, in the byte order of the machine.
 
     Args:
         buffer: an object with the buffer protocol, such as bytes.
-        byte_order: the byte order of the numbers in the buffer: "native", "little" or "big". May be omitted if numbers have
-            one byte.
-        count: how many numbers to copy; -1 copies all from `offset` on.
+        byte_order: the byte order of the elements in the buffer: "native", "little" or "big". May be omitted if elements
+            have one byte.
+        count: the number of elements to copy; -1 copies all elements from `offset` on.
         offset: the position of the first byte to copy.
-        dtype: the dtype of the numbers.
+        dtype: the dtype of the elements.
 
     Raises:
         TypeError: `buffer` has no buffer protocol.
-        RuntimeError: numbers have several bytes and `byte_order` is missing.
-        ValueError: the buffer has fewer bytes, its size is not a multiple of the size of a number, or `byte_order` is
-            unknown.
+        RuntimeError: elements have several bytes and `byte_order` is missing.
+        ValueError: the buffer has fewer bytes, its size is not a multiple of the element size, or `byte_order` is unknown.
     """
     if byte_order is None and dtype.itemsize > 1:
         raise RuntimeError(f"UntypedStorage.from_buffer(byte_order): is required for {dtype}")
@@ -129,7 +128,7 @@ def from_buffer(
 
 
 def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
-    """Return the memory as a tensor of bytes."""
+    """Return a uint8 tensor that shares the memory of the storage."""
     return _C._tensor_over(storage, _C.uint8, (storage.nbytes(),), (1,), 0)
 
 
@@ -231,17 +230,17 @@ def new(self: UntypedStorage) -> UntypedStorage:
 
 
 def elements(self: UntypedStorage) -> Any:
-    """Return the same memory as a TypedStorage of uint8."""
+    """Return a TypedStorage of uint8 that shares the memory of the storage."""
     from ._typed_storage import TypedStorage
 
     return TypedStorage(tensor_of_bytes(self))
 
 
 def byteswap(self: UntypedStorage, dtype: _C.dtype) -> None:
-    """Reverse the order of the bytes in each number of a dtype, in place. A complex number is two numbers.
+    """Reverse the byte order of each element, in place. A complex element is swapped as two real numbers.
 
     Raises:
-        RuntimeError: `dtype` is not a dtype, or the size of the storage is not a multiple of the size of a number.
+        RuntimeError: `dtype` is not a dtype, or the size of the storage is not a multiple of the element size.
     """
     if not isinstance(dtype, _C.dtype):
         raise RuntimeError(f"UntypedStorage.byteswap(dtype): must be a dtype, got {type(dtype).__name__}")
@@ -275,19 +274,19 @@ def cuda(self: UntypedStorage, device: Any = None, non_blocking: bool = False) -
     """Return the storage if it is on the CUDA device, and otherwise a copy on this device.
 
     Args:
-        device: the number of the device, or the device; None selects the current device.
+        device: the device or its index; None selects the current device.
         non_blocking: whether the copy may run asynchronously.
     """
     return tensor_of_bytes(self).cuda(device, non_blocking=non_blocking).untyped_storage()
 
 
 def pin_memory(self: UntypedStorage) -> UntypedStorage:
-    """Return a copy of a storage on the CPU in pinned memory, or the storage itself if it is pinned."""
+    """Return a copy of a CPU storage in pinned memory, or the storage itself if it is pinned already."""
     return tensor_of_bytes(self).pin_memory().untyped_storage()
 
 
 def is_pinned(self: UntypedStorage) -> bool:
-    """Return whether the memory is pinned."""
+    """Return whether the storage is in pinned memory."""
     return self.device.type == "cpu" and tensor_of_bytes(self).is_pinned()
 
 
@@ -297,7 +296,7 @@ def element_size(self: UntypedStorage) -> int:
 
 
 def get_device(self: UntypedStorage) -> int | None:
-    """Return the index of the device; None on the CPU."""
+    """Return the index of the device, or None for the CPU."""
     return self.device.index
 
 
@@ -307,14 +306,14 @@ def untyped(self: UntypedStorage) -> UntypedStorage:
 
 
 def share_memory_(self: UntypedStorage) -> UntypedStorage:
-    """Move the memory to shared memory, in place, for all tensors that use the storage. Return the storage."""
+    """Move the storage to shared memory, in place, and return it. Tensors that use the storage move with it."""
     from ._shared_memory import shared_memory_package
 
     return self if self.device.type == "cuda" else shared_memory_package().share_memory_(self)
 
 
 def is_shared(self: UntypedStorage) -> bool:
-    """Return whether the memory is in shared memory. The result is always True for memory of a CUDA device."""
+    """Return whether the storage is in shared memory. The result is always True for a CUDA storage."""
     # If the package was never imported, no memory is shared.
     package = sys.modules.get("rushlight_multiprocessing")
     return self.device.type == "cuda" or (package is not None and package.is_shared(self))
@@ -328,7 +327,7 @@ def set_to_storage(
     size: Any = None,
     stride: Any = (),
 ) -> Tensor:
-    """Make the tensor use the memory of a storage.
+    """Set the storage, shape and strides of a tensor, which then shares the memory of the storage.
 
     Args:
         set_to_tensor: the C++ implementation of `Tensor.set_`, which accepts only a tensor as its source.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _of(device: DeviceLike | None) -> _device:
-    """Return `device`; if it has no index and is not the CPU, add the index of the current device of its type.
+    """Return `device`. If it is an accelerator without an index, use the current device of its type.
 
     If `device` is None, return the current device of the attached backend.
     """
@@ -35,7 +35,7 @@ def _of(device: DeviceLike | None) -> _device:
 class Stream:
     """A queue of work on a device.
 
-    Inside of `with stream:`, the stream is the current stream, and its device is the current device.
+    Inside `with stream:`, the stream is the current stream, and its device is the current device.
 
     Args:
         device: the device; by default the current device of the attached backend.
@@ -78,12 +78,12 @@ class Stream:
             _C._synchronize_stream(self.device, self.stream_id)
 
     def wait_event(self, event: Event) -> None:
-        """Make all later work on this stream wait for the work before the event."""
+        """Make all future work submitted to this stream wait for the event."""
         _check("wait_event(event)", event, Event)
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make all later work on this stream wait for the work that is already queued on `stream`."""
+        """Make all future work submitted to this stream wait for the work already queued on `stream`."""
         _check("wait_stream(stream)", stream, Stream)
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
@@ -172,7 +172,7 @@ class Event:
         )
 
     def record(self, stream: Stream | None = None) -> None:
-        """Set the event's position to the end of the work that is already queued on a stream.
+        """Record the event on a stream, after all work that is already queued there.
 
         Args:
             stream: the stream; by default the current stream of the current device.
@@ -186,17 +186,17 @@ class Event:
             self.device = stream.device
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make all later work on `stream` wait for the work before the event. Default: the current stream."""
+        """Make all future work submitted to `stream`, by default the current stream, wait for this event."""
         if self._event is not None:
             stream = current_stream(self.device.type) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)
 
     def query(self) -> bool:
-        """Return whether the work before the event is done; True if the event was not recorded."""
+        """Return whether all work queued before the event is done; True if the event was not recorded."""
         return self._event is None or _C._query_event(self._event)
 
     def synchronize(self) -> None:
-        """Wait until the work before the event is done, and raise the errors of that work."""
+        """Wait until all work queued before the event is done, and raise the errors of that work."""
         if self._event is not None:
             _C._synchronize_event(self._event)
 
@@ -205,7 +205,7 @@ class Event:
 
         Raises:
             ValueError: an event was made without timing, was not recorded, or belongs to the CPU.
-            RuntimeError: the work before an event is not complete.
+            RuntimeError: the work queued before one of the events is not complete.
         """
         _check("elapsed_time(end_event)", end_event, Event)
         if self._event is None or end_event._event is None:

@@ -10,7 +10,9 @@ from ._C import overridable
 
 
 class SymInt:
-    """PyTorch's class of symbolic sizes, which programs pass to `isinstance`. In rushlight, it has no instances.
+    """PyTorch's class of symbolic sizes, which programs pass to `isinstance`.
+
+    In rushlight, the class has no instances.
 
     Raises:
         NotImplementedError: the class is called.
@@ -27,7 +29,9 @@ class SymInt:
 
 
 class SymFloat(SymInt):
-    """PyTorch's class of symbolic numbers, which programs pass to `isinstance`. In rushlight, it has no instances.
+    """PyTorch's class of symbolic numbers, which programs pass to `isinstance`.
+
+    In rushlight, the class has no instances.
 
     Example:
         >>> isinstance(1.0, torch.SymFloat)
@@ -36,7 +40,9 @@ class SymFloat(SymInt):
 
 
 class SymBool(SymInt):
-    """PyTorch's class of symbolic bools, which programs pass to `isinstance`. In rushlight, it has no instances.
+    """PyTorch's class of symbolic bools, which programs pass to `isinstance`.
+
+    In rushlight, the class has no instances.
 
     Example:
         >>> isinstance(True, torch.SymBool)

@@ -9,7 +9,7 @@ from ._C import Tensor
 
 
 def reversed_tensor(self: Tensor) -> Tensor:
-    """Return the rows in reverse order: `reversed(tensor)`."""
+    """Return a copy with the rows in reverse order: `reversed(tensor)`."""
     return self[_C.arange(len(self) - 1, -1, -1)] if self.dim() else self
 
 
@@ -31,9 +31,10 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 def record_stream(self: Tensor, s: Any) -> None:
-    """Prevent the memory of the tensor from being reused before the work that is now on the stream `s` is done.
+    """Prevent the memory of the tensor from being reused before the work queued on the stream `s` is done.
 
-    Operators and copies do this automatically. Call this method if other code queues work that uses the tensor.
+    Operators and copies record the stream automatically. Call this method if other code queues work that uses
+    the tensor.
 
     Raises:
         TypeError: `s` is not a stream.
@@ -87,7 +88,7 @@ def new_tensor(
 def apply_(self: Tensor, callable: Any) -> Tensor:
     """Replace each element x by `callable(x)`, in place, and return the tensor.
 
-    This is slow, because the Python function `callable` is called once for each element.
+    This method is slow, because the Python function `callable` is called once for each element.
 
     Raises:
         RuntimeError: the tensor requires grad.
@@ -128,7 +129,8 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
     Args:
         other: the tensor of the state dict.
-        assign: whether the module keeps `other` itself; otherwise the values of `other` are copied into this tensor.
+        assign: whether the module stores `other` itself. If False, the values of `other` are copied into this
+            tensor.
     """
     return other.detach() if assign else self.copy_(other).detach()
 

@@ -72,7 +72,7 @@ class TypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Copy the bytes of another storage of the same size in bytes, and return this storage.
+        """Copy the bytes of `source`, a storage of the same size in bytes, and return this storage.
 
         Raises:
             TypeError: `source` is not a storage.
@@ -86,7 +86,7 @@ class TypedStorage:
         return TypedStorage(self._elements.clone())
 
     def cpu(self) -> TypedStorage:
-        """Return a storage on the CPU with the elements; on the CPU, it has the same memory."""
+        """Return a storage on the CPU with the same elements. On the CPU, no copy is made."""
         return TypedStorage(self._elements.cpu())
 
     def _converted(self, dtype: _C.dtype) -> TypedStorage:
@@ -160,7 +160,7 @@ class TypedStorage:
         return self._elements.element_size()
 
     def tolist(self) -> list[Any]:
-        """Return the elements as numbers."""
+        """Return the elements as a list of numbers."""
         return self._elements.tolist()
 
     def __iter__(self) -> Iterator[Any]:

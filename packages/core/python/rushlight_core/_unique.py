@@ -43,7 +43,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the elements of a tensor, or its slices along `dim`, with runs of equal neighbours merged into one.
+    """Return the elements, or the slices along `dim`, with each run of equal neighbours reduced to one.
 
     Args:
         return_inverse: whether to also return, for each element or slice, its position in the result. If `dim` is None, the

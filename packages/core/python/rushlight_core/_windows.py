@@ -54,8 +54,8 @@ def bartlett_window(
 
     Args:
         window_length: the number of elements.
-        periodic: whether the window is one period of a periodic function. The last element, which would equal the first, is
-            then left out.
+        periodic: if True, return one period of a periodic window. If False, return a symmetric window, whose
+            last element equals the first.
         dtype, device, requires_grad: see `zeros`.
 
     Shape:
@@ -167,7 +167,7 @@ def kaiser_window(
     I0 is the modified Bessel function of the first kind of order 0.
 
     Args:
-        beta: the shape parameter; a larger number gives a narrower window.
+        beta: the shape parameter. A larger value makes the window narrower.
         window_length, periodic, dtype, device, requires_grad: see :func:`bartlett_window`.
 
     Shape:

@@ -1,10 +1,10 @@
-"""Functions that load device backends, count and select devices, and wait for their work.
+"""Functions that load device backends, count and select devices, and wait for the work of devices.
 
-A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` attaches
-a backend by its path. An installed package can provide a backend in the entry point group
-`rushlight.backends`; the backend is attached when a program first names its device type. The entry point is
-named after the device type ("cuda"). It refers to a variable that contains the path of the library, or to a
-function that returns the path.
+A backend is a shared library that implements the interface of `rushlight/backend.h`. `load_backend` loads a
+backend from a path. An installed package can provide a backend in the entry point group `rushlight.backends`;
+the backend is loaded when a program first uses its device type. The entry point is named after the device
+type ("cuda"). The entry point refers to a variable that contains the path of the library, or to a function
+that returns the path.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _missing: set[str] = set()
 
 
 def load_backend(path: str | os.PathLike[str]) -> str:
-    """Attach the device backend in a shared library, and return its name, which is the device type.
+    """Load the device backend from a shared library, and return its name, which is the device type.
 
-    A process can have the backend of CUDA and one other backend. Loading the same backend again does nothing.
+    A process can load the CUDA backend and one other backend. Loading the same backend again does nothing.
 
     Args:
         path: the path of the library.
@@ -63,10 +63,10 @@ def load_backend(path: str | os.PathLike[str]) -> str:
 
 
 def find_backend(name: str) -> bool:
-    """Attach the backend `name` if an installed package provides it, and return whether a backend was attached.
+    """Load the backend `name` if an installed package provides it, and return whether a backend was loaded.
 
     Args:
-        name: the name, which is a type of device.
+        name: the name of the backend, which is its device type.
 
     Raises RuntimeError if the backend is installed but cannot be used.
 
@@ -87,7 +87,7 @@ def find_backend(name: str) -> bool:
 
 
 def device_count(type: DeviceLike) -> int:
-    """Return the number of devices of a type, such as "cpu", "cuda" or a backend's name; 0 if the backend is not attached.
+    """Return the number of devices of a type, such as "cpu", "cuda" or a backend's name; 0 if the backend is not loaded.
 
     Example:
         >>> device_count("cpu")
@@ -97,7 +97,7 @@ def device_count(type: DeviceLike) -> int:
 
 
 def current_device(type: DeviceLike) -> _device:
-    """Return the current device of a type on this thread. Initially, this is the device of index 0.
+    """Return the current device of the given type for this thread. It is initially the device with index 0.
 
     Example:
         >>> current_device("cpu")
@@ -107,7 +107,7 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Set the current device of this thread, to which a type without an index, such as "cuda", refers.
+    """Set the current device of this thread. A device type without an index, such as "cuda", refers to this device.
 
     Args:
         device: the device.
@@ -130,7 +130,7 @@ def synchronize(device: DeviceLike) -> None:
 
 
 def is_current_stream_capturing(device: DeviceLike) -> bool:
-    """Return whether work that this thread queues for a device is recorded in a graph instead of being executed.
+    """Return whether the work that this thread queues on a device is being captured in a graph instead of executed.
 
     Example:
         >>> is_current_stream_capturing("cpu")
@@ -201,7 +201,7 @@ class DeviceProperties:
 
 
 def mem_get_info(device: DeviceLike) -> tuple[int, int]:
-    """Return the number of free bytes of a device, and its total number of bytes.
+    """Return the free and the total memory of a device, in bytes.
 
     Args:
         device: the device.
@@ -235,7 +235,7 @@ def memory_stats(device: DeviceLike) -> dict[str, int]:
 
 
 def reset_peak_memory_stats(device: DeviceLike) -> None:
-    """Set the peaks of `memory_stats` to the current values.
+    """Reset the peaks in `memory_stats` to the current values.
 
     Args:
         device: the device.
@@ -254,7 +254,7 @@ def reset_peak_memory_stats(device: DeviceLike) -> None:
 
 
 def memory_snapshot(device: DeviceLike) -> str:
-    """Return the segments and blocks of a device's memory as JSON, for tools that show the use of memory.
+    """Return the segments and blocks of a device's memory as JSON, for tools that visualise memory usage.
 
     Args:
         device: the device.
@@ -290,7 +290,7 @@ def empty_cache(device: DeviceLike) -> None:
 
 
 def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
-    """Limit the number of bytes that the allocator takes from a device, and return the former limit.
+    """Limit the number of bytes that the allocator reserves on a device, and return the previous limit.
 
     Args:
         device: the device.

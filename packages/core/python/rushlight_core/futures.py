@@ -1,4 +1,4 @@
-"""Futures, which hold results that another thread sets."""
+"""Futures: results that another thread sets later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ S = TypeVar("S")
 
 
 class Future(Generic[T]):
-    """A result that another thread sets.
+    """A result that another thread sets later.
 
     Args:
         devices: ignored; accepted for compatibility with PyTorch.
@@ -38,11 +38,11 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[], None]] = []
 
     def done(self) -> bool:
-        """Return whether the future has a result or an exception."""
+        """Return whether a result or an exception has been set."""
         return self._ready.is_set()
 
     def wait(self) -> T:
-        """Wait for the result and return it. Raises the exception if the future has one."""
+        """Wait for the result and return it. If an exception is set instead of a result, raise the exception."""
         self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -67,7 +67,7 @@ class Future(Generic[T]):
         self._set(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set the exception that `wait` raises. Raises RuntimeError if a result is already set."""
+        """Set the exception that `wait` raises. Raises RuntimeError if the future already has a result or an exception."""
         if not isinstance(result, Exception):
             raise TypeError(
                 f"Future.set_exception(result): must be an Exception, not {type(result).__name__}"
@@ -82,7 +82,7 @@ class Future(Generic[T]):
         callback()
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call `callback(self)` in the thread that completes the future, or immediately if it has completed already."""
+        """Call `callback(self)` in the thread that completes the future, or immediately if the future is complete."""
         self._when_done(lambda: callback(self))
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
@@ -102,7 +102,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future that completes when all `futures` have completed. Its result is the list of futures.
+    """Return a future that completes when all `futures` have completed. The result of the new future is the list `futures`.
 
     Example:
         >>> a, b = torch.futures.Future(), torch.futures.Future()

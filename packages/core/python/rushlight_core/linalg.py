@@ -1,6 +1,7 @@
 """Linear algebra: `rushlight.linalg`.
 
-Functions work on the last dimensions of tensors; the other dimensions are batch dimensions.
+Functions work on the matrices or vectors in the last dimensions of tensors; the other dimensions are batch
+dimensions.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ __all__ = [
 
 @overridable
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """Return a tensor with its last two dimensions exchanged.
+    """Return the transpose of each matrix: a view of `x` with the last two dimensions exchanged.
 
     Args:
         x: the matrices.
@@ -121,12 +122,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 @overridable
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
-    """Return the sums of the diagonals of matrices.
+    """Return the sum of the diagonal elements of each matrix.
 
     Args:
         x: the matrices.
-        offset: the diagonal that is summed: 0 selects the main diagonal, and positive numbers select diagonals above it.
-        dtype: dtype of the sums.
+        offset: the diagonal to sum: 0 is the main diagonal, positive numbers are above it, negative numbers below it.
+        dtype: the dtype in which elements are summed, and of the result.
 
     Shape:
         - Input: (*, m, n). Output: (*).

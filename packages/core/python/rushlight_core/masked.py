@@ -1,8 +1,8 @@
 """Reductions and normalizations of the elements that a mask keeps: `rushlight.masked`, as torch.masked defines them.
 
-Every function takes `mask`, a tensor of booleans that broadcasts to the input: True keeps an element, False leaves it out.
-Without a mask all elements are kept. The values of elements that are left out do not affect the result, and their gradients
-are 0.
+Every function takes `mask`, a bool tensor that broadcasts to the input. True keeps an element, and False
+leaves the element out. Without a mask all elements are kept. The values of elements that are left out do not
+affect the result, and their gradients are 0.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def sum(
         input: a tensor of any shape and dtype.
         dim: the dimensions to reduce; None or () reduces all dimensions.
         keepdim: whether the result keeps the reduced dimensions, with size 1.
-        dtype: the dtype of the result. By default the dtype of `input`, or int64 for smaller integers and bool.
+        dtype: the dtype of the result, by default the dtype of `input`, or int64 for bools and smaller
+            integer dtypes.
         mask: a bool tensor that is True for the elements to keep and broadcasts to the shape of `input`; None keeps all.
 
     Shape:
@@ -242,7 +243,7 @@ def argmax(
         dim: the dimension to reduce; None returns the index into the flattened input.
         keepdim: whether the result keeps the reduced dimension, with size 1.
         dtype: the dtype of the result, by default the dtype of `input`, as in PyTorch. To index with the result, pass int64,
-            because a small dtype cannot hold every index.
+            because a small dtype cannot represent every index.
         mask: see :func:`sum`.
 
     Shape:
@@ -481,12 +482,13 @@ def var(
     """Return the variance of the kept elements.
 
     The variance is the sum of the squared distances of the kept elements from their mean, divided by the number of kept
-    elements minus `correction`. It is NaN if at most `correction` elements are kept and all of them are equal.
+    elements minus `correction`. If at most `correction` elements are kept, the variance is NaN if these
+    elements are equal, and infinite otherwise.
 
     Args:
         input: a tensor of any dtype; integers are converted to float32.
         dim: the dimensions to reduce; None or () reduces all dimensions.
-        unbiased: True for a `correction` of 1, False for 0.
+        unbiased: True sets `correction` to 1, and False sets it to 0.
         correction: the number that is subtracted from the number of kept elements, by default 1. Only one of `correction`
             and `unbiased` may be given.
         keepdim: whether the result keeps the reduced dimensions, with size 1.

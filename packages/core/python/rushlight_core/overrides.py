@@ -5,13 +5,13 @@ A subclass of Tensor, or any other class, may define::
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None): ...
 
-If an operator receives an instance of the class, this method is called instead of the operator. `func` is the
-public function of that operator (a method of Tensor if there is no function), and `types` lists those classes
-of the arguments that define such a method. If the method returns NotImplemented, the method of the next class
-is called. `super().__torch_function__(...)` runs the operator.
+If an operator receives an instance of the class, `__torch_function__` is called instead of the operator.
+`func` is the public function of that operator (a method of Tensor if there is no function), and `types` lists
+the classes of arguments that define `__torch_function__`. If the method returns NotImplemented, the method of
+the next class is called. `super().__torch_function__(...)` runs the operator.
 
-If a function that is written in Python is decorated with `overridable`, a class overrides the function as a whole; otherwise
-the class overrides each operator that the function calls.
+If a function that is written in Python is decorated with `overridable`, `__torch_function__` is called for the function; for
+other functions, it is called for each operator that the function calls.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of at least one argument overrides operators. Functions that are written in Python call it.
+    """Return whether the class of at least one argument overrides operators. Functions written in Python call this function.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))
@@ -63,7 +63,7 @@ def handle_torch_function(
             called.
         args, kwargs: all arguments of the call.
 
-    Raises TypeError if the methods of all these classes return NotImplemented.
+    Raises TypeError if every `__torch_function__` method returns NotImplemented.
 
     Example:
         >>> class Logged:
@@ -118,8 +118,8 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `__torch_function__` of `o`, which is not a Tensor.
 
-    Return NotImplemented if the method calls `func` with `o` repeatedly. In another library, a class of tensors may
-    have a default `__torch_function__`, which only calls the function that it receives.
+    Return NotImplemented if the method repeatedly calls `func` with `o`, as the default `__torch_function__` of tensor
+    classes in other libraries does.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
     if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:
@@ -132,7 +132,7 @@ def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwar
 
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the overrides of a function whose arguments the operator does not accept. The argument parser calls this."""
+    """Call the `__torch_function__` methods for a call whose arguments the argument parser does not accept."""
     return handle_torch_function(_function(name), candidates, *args, **kwargs)
 
 

@@ -209,9 +209,9 @@ def register_pytree_node(
         unflatten_fn: a function that makes an instance from parts and a context.
         flatten_with_keys_fn: like `flatten_fn`, but the list contains a pair (key, part) for each part.
         serialized_type_name: the name of the class in the files of exported programs, by default its module and its name.
-        to_dumpable_context: a function that converts a context to an object that JSON can represent, for these files. By
-            default, a context must be such an object.
-        from_dumpable_context: a function that converts such an object to a context.
+        to_dumpable_context: a function that converts a context to an object that can be serialised as JSON,
+            for the files of exported programs. By default, the context itself must be serialisable as JSON.
+        from_dumpable_context: the inverse of `to_dumpable_context`.
         options: ignored.
 
     Raises:
@@ -247,18 +247,19 @@ def register_dataclass(
     drop_field_names: list[str] | None = None,
     serialized_type_name: str | None = None,
 ) -> None:
-    """Register a dataclass as a class of containers, whose parts are the values of its fields that are not None.
+    """Register a dataclass as a class of containers. The parts of an instance are its fields that are not None.
 
     Args:
         cls: the dataclass.
-        field_names: the names of the fields that are parts, by default all that are arguments of the constructor.
+        field_names: the names of the fields that are parts; by default, all constructor arguments that are
+            not in `drop_field_names`.
         drop_field_names: the names of the other fields, which must have default values.
         serialized_type_name: the name of the class in the files of exported programs, by default its module and its name.
 
     Raises:
         TypeError: `cls` is not a dataclass.
-        ValueError: a field is neither in `field_names` nor in `drop_field_names`, or a name is no field, or the class is
-            registered already.
+        ValueError: a field is in neither or both of `field_names` and `drop_field_names`, a name is not a
+            field, or the class is registered already.
 
     Example:
         >>> @dataclass
@@ -276,8 +277,8 @@ def register_dataclass(
     names = [name for name in init if name not in dropped] if field_names is None else list(field_names)
     if wrong := (set(names) | dropped) ^ set(init) or set(names) & dropped:
         raise ValueError(
-            f"register_dataclass(field_names, drop_field_names): must name each field of {cls.__name__} once, but do not "
-            f"for '{min(wrong)}'"
+            f"register_dataclass(field_names, drop_field_names): must together name each field of {cls.__name__} once; "
+            f"'{min(wrong)}' is missing, repeated or not a field"
         )
 
     def flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], Context]:
@@ -417,7 +418,7 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
-    """Build the containers of a structure with the given leaves.
+    """Build nested containers of the structure `treespec` from their leaves.
 
     Args:
         leaves: the leaves from left to right.

@@ -30,15 +30,15 @@ def _is_sparse(t: Any) -> bool:
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     """Return the product of two matrices, at least one of which is sparse. The result is sparse if both matrices are sparse.
 
-    The gradient of a sparse matrix is a sparse matrix with elements at the same positions.
+    The gradient with respect to a sparse matrix is a sparse matrix with the same sparsity pattern.
 
     Args:
         mat1: the first matrix.
         mat2: the second matrix.
-        reduce: how the products that contribute to an element of the result are combined: "sum" (the default), "mean",
-            "amax" or "amin". Only the stored elements of `mat1` are multiplied. Rows without stored elements give zeros. If
-            several products are equal to the largest or smallest product, the gradient is divided equally
-            among them.
+        reduce: how the products that contribute to an element of the result are combined: "sum" (the
+            default), "mean", "amax" or "amin". Only the stored elements of `mat1` are multiplied. If a row of
+            `mat1` stores no elements, the result is zero in this row. For "amax" and "amin", the gradient is
+            distributed equally among the largest or smallest products.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -123,7 +123,7 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of two matrices; another name of :func:`mm`.
+    """Return the product of two matrices; an alias of :func:`mm`.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -172,7 +172,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of a sparse and a dense matrix; another name of :func:`hspmm`.
+    """Return the product of a sparse and a dense matrix; an alias of :func:`hspmm`.
 
     Shape:
         - Inputs: (n, m) and (m, p).
@@ -210,7 +210,7 @@ def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alph
 
 @overridable
 def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Return `beta * input + alpha * (mat1 @ mat2)`; another name of :func:`sspaddmm`.
+    """Return `beta * input + alpha * (mat1 @ mat2)`; an alias of :func:`sspaddmm`.
 
     Shape:
         - Inputs: `input` (n, p), `mat1` (n, m) and `mat2` (m, p).
@@ -240,7 +240,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @overridable
 def resize_as_sparse_(input: Tensor, template: Tensor) -> Tensor:
-    """Give `input` the shape of the sparse tensor `template`, in place. See `Tensor.sparse_resize_`.
+    """Resize `input` to the shape of the sparse tensor `template`, in place. See `Tensor.sparse_resize_`.
 
     Raises:
         RuntimeError: `input` or `template` is not sparse, or `input` has values at indices outside of the shape.
@@ -282,7 +282,7 @@ def sampled_addmm(
 ) -> Tensor:
     """Return `beta * input + alpha * (mat1 @ mat2)` at the positions of the sparse matrix `input`.
 
-    Products at other positions are not computed.
+    Products at positions that `input` does not store are not computed.
 
     Shape:
         - Inputs: `input` (n, p), `mat1` (n, m) and `mat2` (m, p).
@@ -325,9 +325,9 @@ def sampled_addmm(
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """Return the sum of a sparse tensor over `dim`, or of all elements.
 
-    The result is dense if no sparse dimension is left, else sparse. With `dim`, the default of `dtype` is the dtype of
-    `input`, so sums of small integers may wrap around, as in PyTorch. Without `dim`, the default for integers is int64, as
-    in `torch.sum`.
+    The result is dense if all sparse dimensions are summed, and sparse otherwise. If `dim` is given, `dtype`
+    defaults to the dtype of `input`, so sums of small integers may wrap around, as in PyTorch. If `dim` is
+    None, `dtype` defaults to int64 for integers, as in `torch.sum`.
 
     Shape:
         - Input: (*).
@@ -354,7 +354,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the softmax of the stored elements along `dim`.
 
-    Elements that are not stored count as minus infinity.
+    Elements that are not stored are treated as minus infinity.
 
     Shape:
         - Input and output: (*).
@@ -401,9 +401,9 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
     Args:
         diagonals: the diagonals, one in each row.
-        offsets: the positions of the diagonals, which are distinct int64 numbers. 0 is the main diagonal, and positive
-            numbers are diagonals above it.
-        shape: the numbers of rows and columns of the result.
+        offsets: the offsets of the diagonals, as distinct int64 values. 0 is the main diagonal, and positive
+            offsets are diagonals above it.
+        shape: the shape of the result, (rows, columns).
         layout: `sparse_coo`, the default, `sparse_csr` or `sparse_csc`.
 
     Shape:
@@ -439,9 +439,10 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Set whether the indices of new sparse tensors are checked. Use it as a function, a context manager or a decorator.
+    """Function, context manager and decorator that turns checks of sparse tensors' indices on or off.
 
-    `with check_sparse_tensor_invariants(False):` disables the checks inside of the block. The checks are on by default.
+    `with check_sparse_tensor_invariants(False):` disables the checks inside of the block. By default, the
+    indices are checked.
 
     Example:
         >>> torch.sparse.check_sparse_tensor_invariants.is_enabled()
@@ -459,7 +460,7 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
     @staticmethod
     def is_enabled() -> bool:
-        """Return whether the checks are on."""
+        """Return whether the indices of new sparse tensors are checked."""
         return _sparse.checks_are_on
 
     @staticmethod
@@ -514,7 +515,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a variant of `function` and `inputs`, with sparse tensors replaced by their stored values.
+    """Return `function` and `inputs`, changed so that stored values take the place of sparse tensors.
 
     The variant of `function` takes and returns the stored values of sparse tensors."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)

@@ -1,7 +1,7 @@
-"""Special functions: `rushlight.special`, under the names that PyTorch and SciPy give them.
+"""Special functions with the names of PyTorch and SciPy: `rushlight.special`.
 
-Each function is an operator of core. For integers, a function computes in the default dtype; for float16 and bfloat16, it
-computes in float32. Functions that need more precision compute in float64 for all dtypes.
+Each function is an operator of core. Integers are converted to the default dtype. For float16 and bfloat16, a
+function computes in float32. Functions that need more precision compute in float64 for all dtypes.
 """
 
 from __future__ import annotations

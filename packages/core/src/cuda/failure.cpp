@@ -71,7 +71,7 @@ const char* said(Cause cause) {
             return "the weights of a row are negative or not finite, or too few of them are above zero";
         case Cause::BadParameter: return "a parameter of a distribution is out of range";
         case Cause::BadSequence: return "a length or a label of a sequence is out of range";
-        case Cause::BadPivot: return "a pivot is not the number of a row";
+        case Cause::BadPivot: return "a pivot is not a valid row number";
         case Cause::DividesByZero:
             return "an element is 0, and an integer cannot be divided by zero (ZeroDivisionError)";
         case Cause::NegativeOrNan: return "an element is negative or NaN, and must be at least 0";

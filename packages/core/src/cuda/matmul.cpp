@@ -56,7 +56,7 @@ Param number(int64_t x) { return {Param::Kind::Int, 0, {x}}; }
 double real_number(const Param& p) {
     if (p.kind == Param::Kind::Complex)
         fail(BackendStatus::NotImplemented,
-             "complex values of alpha and beta are not supported for real numbers");
+             "complex values of alpha and beta are not supported for real matrices");
     return p.as_float();
 }
 

@@ -65,7 +65,7 @@ Fallback fallback_of(Stage stage) {
 void install_kernel(DeviceType device, std::string_view name, uint64_t schema_hash, KernelFn kernel) {
     Operator& op = require("install_kernel", name, schema_hash);
     RL_CHECK(op.kernels, throw_runtime,
-             "install_kernel: '%s' is computed by other operators and cannot have a kernel", op.name);
+             "install_kernel: '%s' is composed of other operators and cannot have a kernel", op.name);
     op.kernels->device[static_cast<int>(device)].store(kernel);
 }
 

@@ -495,8 +495,8 @@ PyBufferProcs tensor_buffer{get_buffer, release_buffer};
 
 PyMethodDef buffer_methods[] = {
     {"numpy", RL_FAST(Seen<"numpy">::of<method_numpy>), METH_FASTCALL | METH_KEYWORDS,
-     "numpy($self, *, force=False)\n--\n\nReturn a NumPy array that shares the memory. With `force=True` the tensor may "
-     "require grad or be on a device, and the array may be a copy."},
+     "numpy($self, *, force=False)\n--\n\nReturn a NumPy array that shares the memory. With `force=True` the tensor may"
+     " require grad or be on another device than the CPU, and the array may be a copy."},
     {"__array__", RL_KEYWORDS(Seen<"__array__">::of<method_array>), nullptr},
     {"__array_wrap__", Seen<"__array_wrap__">::of_tuple<method_array_wrap>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -185,8 +185,8 @@ PyMethodDef methods[] = {
     {"data_ptr", storage_data_ptr, METH_NOARGS,
      "data_ptr($self)\n--\n\nReturn the address of the first byte."},
     {"resizable", storage_resizable, METH_NOARGS,
-     "resizable($self)\n--\n\nReturn whether the memory can be resized: whether this library allocated it and no other "
-     "object refers to it."},
+     "resizable($self)\n--\n\nReturn whether the memory can be resized: this library must have allocated the memory,"
+     " and no other object may refer to it."},
     {"resize_", storage_resize, METH_O,
      "resize_($self, size, /)\n--\n\nMake the memory larger, in place, to `size` bytes; the new bytes are not initialised."},
     {"_move_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_move_to)), METH_FASTCALL,
@@ -195,9 +195,10 @@ PyMethodDef methods[] = {
     {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyObject* storage_cdata(PyObject* o, void*) { return PyLong_FromVoidPtr(&storage_of(o)); }
-PyGetSetDef properties[] = {{"device", storage_device, nullptr, "The device that holds the memory.", nullptr},
-                            {"_cdata", storage_cdata, nullptr, nullptr, nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef properties[] = {
+    {"device", storage_device, nullptr, "The device on which the memory is allocated.", nullptr},
+    {"_cdata", storage_cdata, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
     {"_tensor_over", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_over)), METH_FASTCALL,
      nullptr},

@@ -71,7 +71,7 @@ def test_help_stubs_and_pages_agree() -> None:
 
 def test_a_method_says_where_the_rest_is() -> None:
     assert core.Tensor.add_.__doc__ == (
-        "Add `other`, multiplied by `alpha`, to `input`, element by element.\n\n"
+        "Add `alpha * other` to `input`, element by element.\n\n"
         "In place: the result is written to the tensor, which is returned.\n\n"
         "See `rushlight.add`."
     )

@@ -1,7 +1,7 @@
 """CUDA devices for rushlight.
 
-Programs do not need to call this package. Core finds it by its entry point when a CUDA device is first used, and then loads
-the plug-in. Importing rushlight does not load it.
+Programs do not need to call this package. When a CUDA device is first used, core finds this package by its
+entry point, and loads the plug-in. Importing rushlight does not load the plug-in.
 """
 
 from __future__ import annotations

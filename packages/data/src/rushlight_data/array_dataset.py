@@ -14,10 +14,11 @@ __all__ = ["ArrayDataset"]
 
 
 class ArrayDataset(Dataset[tuple[Any, ...]]):
-    """A dataset of NumPy arrays with the same first dimension. A sample is a tuple with one row of each array.
+    """A dataset of NumPy arrays of equal length. A sample is a tuple with one row of each array.
 
-    An array may be given as the path of a ".npy" file. The file is mapped to memory: only the rows that are used are read,
-    and all workers share the pages. If a `DataLoader` uses the default collation, it reads a whole batch at once.
+    An array may be given as the path of a ".npy" file. The file is mapped to memory: only the rows that are
+    accessed are read, and all workers share the memory. A `DataLoader` with the default collation reads a
+    whole batch at once.
 
     Arguments:
         arrays: arrays, or paths of ".npy" files.

@@ -32,13 +32,13 @@ def allocate_batches_by(allocate: Allocate | None) -> None:
 def default_collate(batch: Sequence[Any]) -> Any:
     """Combine samples into a batch with a new first dimension.
 
-    Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Ints become an int64 tensor, and floats become a
-    float64 tensor. Strings and bytes are collected in a list. Mappings, named tuples and sequences are collated item by
-    item. The result has the type of the samples if an object of this type can be constructed, except that tuples other than
-    named tuples are collated to a list.
+    Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Bools, ints and floats become a tensor
+    of dtype bool, int64 or float64. Strings and bytes are collected in a list. Mappings, named tuples and
+    sequences are collated item by item. Each container in the result has the type of the container in the
+    samples, if such an object can be constructed. Tuples other than named tuples become lists.
 
     Raises:
-        TypeError: the samples have another type.
+        TypeError: the type of the samples is not supported.
         RuntimeError: tensors differ in shape, or sequences differ in length.
 
     Example:

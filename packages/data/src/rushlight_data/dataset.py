@@ -2,9 +2,9 @@
 
 A map-style dataset has `__getitem__` and usually `__len__`; an iterable-style dataset has `__iter__`. Two optional
 methods read several samples at once: `__getitems__(indices)` returns a list of samples, and
-`__getbatch__(indices)` returns the batch into which the default collation would combine them. A dataset that
-sets `draws_random = False` declares that reading a sample draws no random numbers; the loader then does not
-seed the random number generators before each batch.
+`__getbatch__(indices)` returns the batch that the default collation would create from these samples. A
+dataset that sets `draws_random = False` declares that reading a sample draws no random numbers; the loader
+then does not seed the random number generators before each batch.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _require_iterable(dataset: object) -> None:
 
 
 class Subset(Dataset[T]):
-    """The subset of `dataset` at `indices`, in this order.
+    """The subset of `dataset` at `indices`, in the order of `indices`.
 
     Arguments:
         dataset: a map-style dataset.
@@ -298,8 +298,8 @@ def random_split(
     Arguments:
         dataset: the dataset.
         lengths: the lengths of the subsets, which add up to the length of the dataset, or fractions that add up to 1.
-            With fractions, a subset has `floor(fraction * len(dataset))` samples, and the remaining samples go to the
-            first subsets, one each.
+            With fractions, a subset has `floor(fraction * len(dataset))` samples, and each of the first
+            subsets gets one of the remaining samples.
         generator: the generator from which the order is drawn; None selects the default generator.
 
     Raises ValueError if a fraction is not between 0 and 1, or if the sum of the lengths differs from the dataset's length.

@@ -1,4 +1,4 @@
-"""A dataset of files in one folder per class, with torchvision's interface."""
+"""A dataset of files that are stored in one folder per class, with torchvision's interface."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ __all__ = ["DatasetFolder"]
 
 
 class DatasetFolder(Dataset[tuple[Any, Any]]):
-    """A dataset of files in one folder per class. A sample is a tuple of the result of `loader` and the number of the class.
+    """A dataset of files that are stored in one folder per class.
 
-    The folders of `root` are the classes, which are numbered in the order of their sorted names. The files of a class are
-    all files below its folder, in sorted order. The interface is the same as for `torchvision.datasets.DatasetFolder`.
+    A sample is a tuple of the result of `loader` and the index of the class. Each folder in `root` is a
+    class. The classes are numbered from 0 in the sorted order of their names. The files of a class are all
+    files below its folder, in sorted order. The interface is the same as for
+    `torchvision.datasets.DatasetFolder`.
 
     Arguments:
         root: path of the folder.
-        loader: a function that reads the file at a path.
+        loader: a function that takes the path of a file and returns the data of the file.
         extensions: an extension, such as ".npy", or a sequence of extensions. Only files with these extensions are samples;
             upper and lower case are not distinguished.
         transform: a function that is applied to the result of `loader`.
-        target_transform: a function that is applied to the number of the class.
+        target_transform: a function that is applied to the index of the class.
         is_valid_file: a function that takes a path and returns whether the file is a sample; used instead of `extensions`.
-        allow_empty: whether folders without samples are classes. If False, such a folder raises FileNotFoundError.
+        allow_empty: whether folders without samples are classes. If False, a folder without samples raises
+            FileNotFoundError.
 
     Raises ValueError unless exactly one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if there are no
     classes or a class has no samples. An exception that is raised while a sample is read has a note with the path of the
@@ -33,9 +36,9 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
 
     Attributes:
         classes: the names of the classes.
-        class_to_idx: a dict from the name of a class to its number.
-        samples: a list of tuples (path, number of the class).
-        targets: the numbers of the classes of all samples.
+        class_to_idx: a dict from the name of a class to the index of the class.
+        samples: a list of tuples (path, index of the class).
+        targets: the class index of each sample.
 
     Example:
         >>> import os
@@ -76,7 +79,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         self.targets = [target for _, target in self.samples]
 
     def find_classes(self, directory: str | os.PathLike[str]) -> tuple[list[str], dict[str, int]]:
-        """Return the names of the classes and a dict from names to numbers. A subclass may override this method."""
+        """Return the class names, and a dict from class names to class indices. A subclass may override this method."""
         with os.scandir(directory) as entries:
             classes = sorted(entry.name for entry in entries if entry.is_dir())
         if not classes:
@@ -94,7 +97,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> list[tuple[str, int]]:
-        """Return the tuples (path, number of the class) of all samples. A subclass may override this method.
+        """Return the tuples (path, index of the class) of all samples. A subclass may override this method.
 
         Raises ValueError unless exactly one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if a class
         has no samples.

@@ -16,10 +16,10 @@ class Display:
 
     Arguments:
         epoch: number of the epoch.
-        done: number of batches that were already returned; not 0 if the epoch is resumed.
+        done: number of batches that were already returned if the epoch is resumed; otherwise 0.
         total: number of batches of the epoch; None if it is not known.
         bar: whether to show a bar. Without a terminal, only the last state of the bar is written.
-        report: whether to write, at the end of the epoch, a line that names the cause that limited the speed.
+        report: whether to write a line about the bottleneck of the epoch when it ends.
         stats: the loader's statistics, which the loader updates during the epoch."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Display:
         self._is_open = False
 
     def advance(self) -> None:
-        """Count a batch."""
+        """Count a batch, and update the bar."""
         self._done += 1
         now = perf_counter()
         if self._bar and self._is_terminal and now - self._shown_at >= _SECONDS:
@@ -49,7 +49,7 @@ class Display:
             self._stream.flush()
 
     def finish(self) -> None:
-        """Show that the epoch has ended."""
+        """Write the final state of the bar, and the report."""
         if self._bar:
             self._total = self._done
             self._stream.write(f"\r{self._line()}\x1b[K\n" if self._is_terminal else f"{self._line()}\n")
@@ -59,7 +59,7 @@ class Display:
         self._stream.flush()
 
     def close(self) -> None:
-        """End the line of an epoch that is abandoned."""
+        """End the line of the progress bar if the epoch is abandoned."""
         if self._is_open:
             self._is_open = False
             self._stream.write("\n")

@@ -1,13 +1,14 @@
 """Prediction of the next epoch, so that workers can read its first batches before the epoch begins.
 
 Note [Early batches]
-So that workers are not idle between two epochs, they read the first batches of the next epoch before it begins. The
-indices of these batches are predicted, with copies of the samplers and generators, so that the states of the originals do
-not change. The prediction is right if the program changes neither the loader nor its samplers and generators before the
-next epoch begins. When this epoch begins, its actual order and seed are determined. The batches that were read early are
-used only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]); otherwise
-they are dropped. If a file has changed since a batch was read from it, the batch is read again (`opened_files.py`). A wrong
-prediction therefore costs only time.
+So that workers are not idle between two epochs, they read the first batches of the next epoch before it
+begins. The indices of these batches are predicted with copies of the samplers and generators, so that the
+states of the originals do not change. The prediction is correct if the program changes neither the loader nor
+its samplers and generators before the next epoch begins. When this epoch begins, its actual order and seed
+are determined. The batches that were read early are used only if they are the first batches of this epoch and
+the workers' state has not changed (Note [Snapshots]); otherwise they are dropped. If a file has changed since
+a batch was read from it, the batch is read again (`opened_files.py`). A wrong prediction therefore costs only
+time.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class _Copies:
 
 
 def _copy(sampler: Any, seed: int | None, generators: _Copies) -> Any:
-    """Return a sampler that yields what the next iteration of `sampler` will yield, or None if this cannot be predicted."""
+    """Return a sampler that predicts the items of the next iteration of `sampler`, or None."""
     kind = type(sampler)
     if kind in _FIXED:
         return sampler

@@ -80,9 +80,9 @@ class LoaderTimeout(WorkerError):  # noqa: N818
 class Failure:
     """A worker's exception in the form in which it is sent to the loader.
 
-    The argument `index` is a tuple that contains the index of the sample, or nothing if the error does not belong to one
-    sample. If the worker is a thread, the exception itself is in `exception`. If the worker is a process, the pickled
-    exception is in `pickled`, which is None if the exception cannot be pickled."""
+    The argument `index` is a tuple that contains the index of the sample, or an empty tuple if the error does
+    not belong to one sample. If the worker is a thread, `exception` is the exception itself. If the worker is
+    a process, `pickled` is the pickled exception, or None if the exception cannot be pickled."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Failure:
         self.pickled: bytes | None = None if sends_objects else _pickle(error)
 
     def error(self) -> BaseException:
-        """Return the exception to raise in the loader's process, of the same class as in the worker if possible."""
+        """Return the exception that the loader raises, if possible of the class of the worker's exception."""
         where = f"DataLoader worker {self.worker_id}" + (f" (pid {self.pid})" if self.pid is not None else "")
         cause = WorkerError(f"in {where}, while {self.doing}:\n{self.text}")
         cause.worker_id, cause.pid, cause.batch = self.worker_id, self.pid, self.batch
@@ -132,7 +132,7 @@ def exited(
     lost: Sequence[tuple[int, Sequence[Any]]],
     reading: tuple[int, int] | None = None,
 ) -> WorkerExited:
-    """Make the error for a worker that has ended.
+    """Create the error for a worker that has ended.
 
     `lost` contains the number and the indices of each pending batch. `reading` contains the number of the batch and the
     offset of the sample that the worker was reading; see `Marks`."""
@@ -175,7 +175,7 @@ def exited(
 
 
 def shown(indices: Sequence[Any], at_most: int = _SHOWN) -> str:
-    """Format indices, shortening a list of more than `at_most`."""
+    """Format a list of indices, and shorten it if it has more than `at_most` items."""
     text = ", ".join(repr(index) for index in indices[:at_most])
     return text + (f", … {len(indices)} in all" if len(indices) > at_most else "")
 

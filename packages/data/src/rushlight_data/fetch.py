@@ -64,7 +64,9 @@ class Fetcher:
     def fetch(self, task: Task) -> Any:
         """Read and collate the batch that `task` describes.
 
-        Raises the exception of the dataset or of `collate_fn`, and StopIteration at the end of a stream."""
+        Raises any exception that the dataset or `collate_fn` raises, and StopIteration at the end of a
+        stream.
+        """
         raise NotImplementedError
 
     def _seed_batch(self, task: Task) -> None:
@@ -130,8 +132,10 @@ class MapFetcher(Fetcher):
     def _read_many(self, task: Task, indices: list[Any]) -> list[Any]:
         """Return the samples of a dataset that has `__getitems__`.
 
-        Before `read_samples` reads one sample, it calls `begin` with the position of the sample in the batch. It calls
-        `begin(-1)` before it reads several samples in one call, and after the last sample that it reads on its own."""
+        Before `read_samples` reads one sample, it calls `begin` with the position of the sample in the batch.
+        `read_samples` calls `begin(-1)` before it reads several samples in one call, and after the last
+        sample that it reads individually.
+        """
         stopped, reading, current = self.stopped, self.reading, READING_AT_ONCE
 
         def begin(position: int) -> None:

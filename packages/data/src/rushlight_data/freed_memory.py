@@ -1,11 +1,11 @@
-"""Configure the C library to keep the memory of samples that are freed, so that the next samples use this memory again.
+"""Configure the C library to keep the freed memory of samples, so that later samples can reuse this memory.
 
 Note [Freed memory]
 NumPy and Pillow allocate the arrays and images of samples with `malloc`. The GNU C library maps memory for each block of
 128 KB or more and unmaps it when the block is freed, so that the memory of every sample causes page faults again. When a
-mapped block is freed, the C library raises this limit to the size of the block. A program whose tensors are not allocated
-with `malloc` rarely frees large blocks of `malloc`, so the limit remains at 128 KB. With this limit, decoding a JPEG image
-of 500 x 375 pixels took 1.2 times as long as with the raised limit.
+mapped block is freed, the C library raises the limit of 128 KB to the size of the block. A program whose tensors are not
+allocated with `malloc` rarely frees large blocks of `malloc`, so the limit remains at 128 KB. With the limit of 128 KB,
+decoding a JPEG image of 500 x 375 pixels took 1.2 times as long as with the raised limit.
 
 The limit is raised by allocating and freeing one block, which is never written to. `mallopt` is not used, because it would
 override the environment variables of the C library, such as MALLOC_MMAP_THRESHOLD_. With other C libraries and allocators,

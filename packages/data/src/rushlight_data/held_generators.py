@@ -27,7 +27,7 @@ _CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 
 
 def warn_of_generators(dataset: Any) -> None:
-    """Warn if a dataset holds generators, because their copies draw the same numbers in every worker."""
+    """Warn if a dataset contains generators, because their copies draw the same numbers in every worker."""
     if not _draws_random(dataset):
         return
     paths = [f"{path} ({type(found).__name__})" for path, found in _find(dataset)]
@@ -69,7 +69,7 @@ def _find(dataset: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(path: str, obj: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over the objects that an object holds or uses, with a description of each."""
+    """Iterate over the objects that an object contains or uses, with a description of each."""
     kind = type(obj)
     if issubclass(kind, dict):
         for key, value in itertools.islice(dict.items(obj), _ITEMS):

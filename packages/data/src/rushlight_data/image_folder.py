@@ -15,28 +15,30 @@ _EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff",
 
 
 class ImageFolder(DatasetFolder):
-    """A dataset of images in one folder per class. A sample is a tuple of the image and the number of its class.
+    """A dataset of images that are stored in one folder per class.
 
-    The folders of `root` are the classes, which are numbered in the order of their sorted names. The images of a class are
-    all image files below its folder, in sorted order. The interface is the same as for `torchvision.datasets.ImageFolder`.
+    A sample is a tuple of the image and the index of its class. Each folder in `root` is a class. The classes
+    are numbered from 0 in the sorted order of their names. The images of a class are all image files below
+    its folder, in sorted order. The interface is the same as for `torchvision.datasets.ImageFolder`.
 
     Arguments:
         root: path of the folder.
         transform: a function that is applied to the image. Default: the image stays a `PIL.Image.Image` in mode "RGB".
-        target_transform: a function that is applied to the number of the class.
+        target_transform: a function that is applied to the index of the class.
         loader: a function that reads the image at a path. Default: Pillow, which must be installed.
-        is_valid_file: a function that takes a path and returns whether the file is an image. Default: checks for the
-            extension of an image format, such as ".jpg" or ".png".
-        allow_empty: whether folders without images are classes. If False, such a folder raises FileNotFoundError.
+        is_valid_file: a function that takes a path and returns whether the file is an image. By default,
+            files with the extension of an image format, such as ".jpg" or ".png", are images.
+        allow_empty: whether folders without images are classes. If False, a folder without images raises
+            FileNotFoundError.
 
     Raises FileNotFoundError if there are no classes, or if a class has no images and `allow_empty` is false. An exception
     that is raised while a sample is read has a note with the path of the image.
 
     Attributes:
         classes: the names of the classes.
-        class_to_idx: a dict from the name of a class to its number.
-        samples: a list of tuples (path, number of the class); `imgs` is the same list.
-        targets: the numbers of the classes of all images.
+        class_to_idx: a dict from the name of a class to its index.
+        samples: a list of tuples (path, index of the class); `imgs` is the same list.
+        targets: the class index of each image.
 
     Example:
         >>> import os

@@ -39,7 +39,7 @@ __all__ = ["LoaderIterator", "SerialIterator", "WorkersIterator"]
 class LoaderIterator:
     """Base class of the iterators that `iter(loader)` returns.
 
-    An exception of the dataset, the sampler or `collate_fn` is raised by `next()`, with a note that names the batch.
+    An exception in the dataset, the sampler or `collate_fn` is raised by `next()`, with a note that names the batch.
 
     Example:
         >>> import rushlight.utils.data as data
@@ -87,7 +87,7 @@ class LoaderIterator:
         return len(self._loader)
 
     def _next_task(self, number: int) -> Task:
-        """Make the task for the next batch of a map-style dataset. Raises StopIteration at the sampler's end."""
+        """Create the task for the next batch of a map-style dataset. Raises StopIteration if the sampler is exhausted."""
         assert self._order is not None
         indices = next(self._order)
         if self._count_samples and not isinstance(indices, list):
@@ -113,7 +113,7 @@ class LoaderIterator:
             self._display.finish()
 
     def _advance(self, task: Task) -> None:
-        """Add a batch to the numbers of batches and samples in the loader's progress."""
+        """Add a batch to the counts of batches and samples in the loader's progress."""
         size = len(task.indices) if isinstance(task.indices, list) else task.indices if self._iterable else 1
         self._progress.batches += 1
         self._progress.samples += size or 1
@@ -121,9 +121,9 @@ class LoaderIterator:
 
 
 class SerialIterator(LoaderIterator):
-    """Iterator over one epoch of a loader without workers. It reads the batches in the calling process.
+    """Iterator over one epoch of a loader without workers. Batches are read in the calling process.
 
-    An exception of the dataset, the sampler or `collate_fn` is raised by `next()`, with a note that names the batch.
+    An exception in the dataset, the sampler or `collate_fn` is raised by `next()`, with a note that names the batch.
 
     Example:
         >>> import rushlight.utils.data as data
@@ -169,7 +169,7 @@ class SerialIterator(LoaderIterator):
         return data
 
     def _lane_task(self) -> Task:
-        """Make the task for the next batch of an iterable dataset. Raises StopIteration if all its lanes have ended."""
+        """Create the task for the next batch of an iterable dataset. Raises StopIteration if all lanes have ended."""
         streams, size = self._progress.streams, self._loader.batch_size
         for lane in (*range(self._progress.turn, len(streams)), *range(self._progress.turn)):
             if lane not in self._ended:
@@ -213,11 +213,12 @@ class WorkersIterator(LoaderIterator):
     """Iterator over one epoch of a loader whose workers read batches ahead.
 
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
-    a batch do not depend on the worker. An iterable dataset is read in lanes, which are independent of each other: each
-    worker is one lane, but a `Stream` sets its own number of lanes. The batches come from the lanes in turn.
+    a batch do not depend on the worker. An iterable dataset is read in independent lanes: one lane for each
+    worker, or the number of lanes that a `Stream` defines. Batches are returned from the lanes in turn.
 
-    An exception of the dataset, the sampler or `collate_fn` in a worker is raised by `next()`. `next()` raises LoaderTimeout
-    if no batch arrives within the loader's `timeout`, and WorkerExited if a worker ends unexpectedly.
+    `next()` raises any exception that occurs in the dataset, the sampler or `collate_fn`. It raises
+    LoaderTimeout if no batch arrives within the loader's `timeout`, and WorkerExited if a worker ends
+    unexpectedly.
 
     Example::
 
@@ -255,7 +256,7 @@ class WorkersIterator(LoaderIterator):
         self._pool.start_epoch(self._progress.seed, self._progress.streams, self._loader.batch_size)
 
     def _adopts(self, early: EarlyBatches) -> bool:
-        """Use the batches that were read early if they are the first batches of this epoch, and return whether they are."""
+        """Use the early batches if they are the first batches of this epoch, and return whether they are used."""
         assert self._order is not None
         if self._sent or (self._pool.streams is not None and early.seed != self._progress.seed):
             return False
@@ -307,7 +308,7 @@ class WorkersIterator(LoaderIterator):
         return data
 
     def _take(self, begun: float) -> tuple[Task, Any, Any]:
-        """Wait for the batch that `next()` returns, and return its task, its data and the state of its lane."""
+        """Wait for the next batch, and return its task, its data and the state of its lane."""
         while True:
             if self._in_order:
                 number = self._next_out
@@ -330,7 +331,7 @@ class WorkersIterator(LoaderIterator):
         return any(number in worker.tasks for worker in self._pool.workers)
 
     def _receive_replies(self, begun: float) -> None:
-        """Wait for replies of workers and store their batches. Raises LoaderTimeout."""
+        """Wait for replies of workers and store their batches. Raises LoaderTimeout if no reply arrives in time."""
         left = None
         if self._timeout is not None:
             left = max(0.0, self._timeout - (perf_counter() - begun))
@@ -386,10 +387,11 @@ class WorkersIterator(LoaderIterator):
             self._sent += 1
 
     def _fits(self, count: int) -> bool:
-        """Return whether `count` batches that are being read, and their samples, fit into the memory that is left.
+        """Return whether `count` batches, and the samples from which they are collated, fit into the available memory.
 
-        If not, the loader reads fewer batches ahead. OutOfMemoryError is raised only if a single batch does not fit.
-        If memory is limited, each worker reads at most one batch until the size of a batch is known."""
+        If they do not fit, the loader reads fewer batches ahead. OutOfMemoryError is raised only if a single
+        batch does not fit. If memory is limited, each worker reads at most one batch until the size of a
+        batch is known."""
         size = self._loader._batch_bytes
         if self._memory_left is None or (size is not None and size < LARGE_BYTES):
             return True

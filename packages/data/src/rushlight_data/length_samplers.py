@@ -61,9 +61,9 @@ class BucketBatchSampler(_LengthBatches):
     Arguments:
         lengths: the length of each sample: a sequence of integers or a tensor of shape (N).
         batch_size: number of indices per batch.
-        bucket_size: number of indices per bucket, a multiple of `batch_size`. Larger buckets lead to less padding and less
-            randomness. Default: `100 * batch_size`.
-        shuffle: whether to shuffle. Otherwise the buckets are taken in the order of the dataset.
+        bucket_size: number of indices per bucket, a multiple of `batch_size`. Larger buckets lead to less
+            padding and less randomness. By default, `bucket_size` is `100 * batch_size`.
+        shuffle: whether to shuffle; if False, the buckets contain the indices in the order of the dataset.
         drop_last: whether to drop the last batch if it has fewer than `batch_size` indices.
         generator: the generator from which the seed is drawn; None selects the default generator.
 
@@ -112,15 +112,15 @@ class BucketBatchSampler(_LengthBatches):
 class TokenBatchSampler(_LengthBatches):
     """A sampler of batches that have at most `max_tokens` elements after padding.
 
-    The indices are sorted by length, and indices of equal length are in random order. Each batch takes as many
-    indices as fit: the number of its indices times its largest length is at most `max_tokens`. The batches are
-    shuffled.
+    The indices are sorted by length, and indices of equal length are in random order. Each batch contains as
+    many indices as possible such that the batch size times the largest length is at most `max_tokens`. The
+    batches are shuffled.
 
     Arguments:
         lengths: the length of each sample: a sequence of integers or a tensor of shape (N).
-        max_tokens: the upper limit of the number of elements of a padded batch.
-        max_batch_size: the upper limit of the number of indices per batch. Default: no limit.
-        shuffle: whether to shuffle. Otherwise the batches are in the order of their lengths.
+        max_tokens: the maximum number of elements in a padded batch.
+        max_batch_size: the maximum number of indices in a batch; by default, there is no limit.
+        shuffle: whether to shuffle; if False, the batches are in ascending order of length.
         generator: the generator from which the seed is drawn; None selects the default generator.
 
     Raises TypeError or ValueError for arguments of the wrong type or value, such as a sample that is longer than
@@ -149,7 +149,7 @@ class TokenBatchSampler(_LengthBatches):
         self._ends = self._cut(core.sort(self.lengths).values.tolist())
 
     def _cut(self, lengths: list[int]) -> list[int]:
-        """Divide sorted lengths into batches, and return the ends of the batches, which are the same in all epochs."""
+        """Divide sorted lengths into batches, and return the ends of the batches."""
         if lengths and lengths[-1] > self.max_tokens:
             raise ValueError(
                 f"TokenBatchSampler(max_tokens): must be at least the length of every sample, got {self.max_tokens}, "

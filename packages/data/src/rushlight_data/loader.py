@@ -45,7 +45,7 @@ _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class DataLoader(Generic[T_co]):
-    """An iterable over the batches of a dataset, which worker processes can read ahead.
+    """An iterable over the batches of a dataset. Worker processes can load batches ahead of time.
 
     Arguments:
         dataset: a map-style dataset (`__getitem__`, `__len__`) or an `IterableDataset`.
@@ -57,21 +57,22 @@ class DataLoader(Generic[T_co]):
         num_workers: number of workers; 0 reads the batches in the calling process.
         collate_fn: a function that makes a batch from a list of samples. Default: `default_collate`, or
             `default_convert` without batching.
-        pin_memory: whether to copy batches to page-locked memory, which makes copies to a GPU asynchronous.
+        pin_memory: whether to copy batches to page-locked memory, which allows copies to a GPU to be
+            asynchronous.
         drop_last: whether to drop the last batch if it has fewer than `batch_size` samples.
         timeout: seconds to wait for a batch from the workers; 0 waits without limit.
-        worker_init_fn: a function that each worker calls with its number when it starts.
+        worker_init_fn: a function that each worker calls with its index when the worker starts.
         multiprocessing_context: a context or the name of a start method; None selects the default start method.
         generator: the generator from which seeds are drawn; None selects the default generator.
         prefetch_factor: number of batches read ahead per worker. Default: 2.
         persistent_workers: whether to keep the workers between epochs. True keeps the workers even if the loader cannot
             verify that the objects copied to them have not changed. False starts new workers for each epoch. None keeps the
-            worker processes of a map-style dataset as long as the loader can verify this and `streams` is not None, and
-            otherwise starts new workers for each epoch.
+            worker processes of a map-style dataset if `streams` is not None and the loader can verify that these objects
+            have not changed, and otherwise starts new workers for each epoch.
         pin_memory_device: the device for which memory is pinned; "" selects the available device.
         in_order: whether to return batches in the sampler's order, rather than in the order in which the batches arrive.
-        seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
-            each epoch is drawn from `generator`. Not in PyTorch.
+        seed: an int, so that the order and all random streams depend only on (seed, epoch, batch). If None,
+            the seed of each epoch is drawn from `generator`. Not in PyTorch.
         streams: how the random streams of `random`, NumPy and core are seeded while samples are read: "batch" seeds the
             streams before each batch. "sample" seeds the streams before each sample, so that values do not depend on the
             batch size; this takes about 10 microseconds per sample. None seeds the streams once per worker, as in PyTorch,
@@ -266,7 +267,7 @@ class DataLoader(Generic[T_co]):
         return None
 
     def _keeps(self, pool: WorkerPool) -> bool:
-        """Return whether the workers are kept for the next epoch if nothing changes."""
+        """Return whether the loader keeps the workers of `pool` for the next epoch, provided that nothing else changes."""
         if pool is not self._pool:
             return False
         # With streams=None, the random streams of workers are seeded when a worker starts, so each epoch needs new workers.
@@ -281,8 +282,8 @@ class DataLoader(Generic[T_co]):
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the latest iteration as a small dict of plain Python objects.
 
-        A loader with the same arguments that loads this state continues with the next batch. The loader does
-        not read the earlier batches again, except from an iterable dataset without `state_dict`."""
+        If a loader with the same arguments loads the state, it continues with the next batch. The loader does
+        not read the earlier batches again, unless the dataset is an iterable dataset without `state_dict`."""
         if self._resume is not None:  # a state was loaded, and its epoch has not begun
             return dict(self._resume)
         if not self.in_order and self._progress is not None and not self._progress.finished:
@@ -314,7 +315,7 @@ class DataLoader(Generic[T_co]):
     def stats(self) -> LoaderStats:
         """Return how long the training loop waited for the workers, and how long the workers waited for the loop.
 
-        `stats().verdict` summarises these times in one sentence."""
+        `stats().verdict` summarises the waiting times in one sentence."""
         return self._stats
 
     def check_worker_number_rationality(self) -> None:

@@ -13,7 +13,7 @@ COLLATING = -2  # all samples have been read
 
 
 class Marks:
-    """Shared memory that holds, for each worker, the number of the batch and the offset of the sample that the worker reads.
+    """Shared memory in which each worker stores the number of the batch and the offset of the sample that it reads.
 
     An offset is the position of a sample in its batch, `READING_AT_ONCE` or `COLLATING`. The numbers remain readable if the
     worker crashes."""

@@ -1,7 +1,8 @@
 """Find the values to which the code of a function refers by name.
 
-Such values are globals, variables of enclosing functions, and attributes of modules. Their names are found in the bytecode.
-A chain of names such as `package.module.LIMIT` is followed as long as the values are modules. See Note [Snapshots].
+The values are globals, variables of enclosing functions, and attributes of modules. The names of the values
+are found in the bytecode of the function. A chain of names such as `package.module.LIMIT` is followed as long
+as the values are modules. See Note [Snapshots].
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def named_values(function: types.FunctionType) -> list[NamedValue]:
 def may_use_others(function: types.FunctionType) -> bool:
     """Return whether the code of a function may use globals that it does not refer to by name.
 
-    This is the case if the code uses a function such as `eval`, imports a module that belongs to no library, or uses such a
-    module in any other way than in an expression `module.name`."""
+    The result is True if the code uses a function such as `eval`, imports a module that does not belong to a library, or
+    uses such a module other than in an expression `module.name`."""
     if not all(map(is_library, _names(function.__code__).imports)):
         return True
     for *_, last in _chains(function):
@@ -82,7 +83,7 @@ def _chains(function: types.FunctionType) -> Iterator[list[NamedValue]]:
 def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
     """Return the values of `a`, `a.b`, ... for the chain ("a", "b", ...).
 
-    The first value that is not a module is the last one in the list. `value` is the value of the first name.
+    The list ends with the first value that is not a module. `value` is the value of the first name.
     """
     values = [NamedValue(chain[0], value, not isinstance(value, types.ModuleType))]
     for end in range(1, len(chain)):

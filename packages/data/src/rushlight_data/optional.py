@@ -11,7 +11,8 @@ __all__ = ["require"]
 def require(module: str, user: str, extra: str) -> Any:
     """Import and return a module.
 
-    If its package is missing, raise a ModuleNotFoundError that names the package to install.
+    If the package of the module is not installed, raise a ModuleNotFoundError that names the package to
+    install.
 
     Arguments:
         module: name of the module.

@@ -18,15 +18,16 @@ _WORD = (1 << 32) - 1
 
 
 class Permutation(Sequence[int]):
-    """A random permutation of `range(length)` whose items are computed when they are read.
+    """A random permutation of `range(length)` whose items are computed on access.
 
-    Computing an item takes the same memory and time for every length. The items come from a Feistel network (Luby and
-    Rackoff, 1988) over the integers below a power of two that is at least `length`. If the network returns a value outside
-    of the range, it is applied to this value again (cycle walking; Black and Rogaway, 2002). Not all permutations can occur.
+    Computing an item takes the same memory and time for every length. The items come from a Feistel network
+    (Luby and Rackoff, 1988) over the integers below a power of two that is at least `length`. If the network
+    returns a value outside of the range, the network is applied to this value again (cycle walking; Black and
+    Rogaway, 2002). Some permutations do not occur for any seed.
 
     Arguments:
         length: number of items, less than 2**62.
-        seed: a number that determines the permutation.
+        seed: an integer that determines the permutation.
 
     Raises ValueError if `length` is out of range.
 
@@ -82,7 +83,7 @@ class Permutation(Sequence[int]):
         return result
 
     def _encrypt(self, values: core.Tensor) -> core.Tensor:
-        """Permute the integers below the power of two.
+        """Permute the integers below the power of two for which the network was built.
 
         In each round, one half of the bits is combined with a hash of the other half."""
         low, high = values & self._low, values >> self._low_bits
@@ -93,7 +94,7 @@ class Permutation(Sequence[int]):
 
 
 def _hash(values: core.Tensor, key: int) -> core.Tensor:
-    """Hash 31-bit integers to 32 bits. The products that are computed are less than 2**63."""
+    """Hash 31-bit integers to 32 bits. All intermediate products are less than 2**63."""
     values = (values + key) & _WORD
     for _ in range(2):
         values = ((values ^ (values >> 16)) * 0x45D9F3B) & _WORD
@@ -103,8 +104,9 @@ def _hash(values: core.Tensor, key: int) -> core.Tensor:
 class PermutationSampler(_Seeded):
     """A sampler that yields the indices of `data_source` in random order, in constant memory.
 
-    `RandomSampler` stores its order, which takes 8 bytes per index. This sampler computes the order (see `Permutation`), so
-    that an epoch over billions of indices begins or is resumed without delay.
+    `RandomSampler` stores all indices in random order, which takes 8 bytes per index. `PermutationSampler`
+    computes each index on demand (see `Permutation`), so an epoch over billions of indices starts or resumes
+    without delay.
 
     Arguments:
         data_source: the dataset.

@@ -1,13 +1,14 @@
-"""Read batches without seeding random generators if the dataset draws no random numbers, even if it does not declare this.
+"""Read batches without seeding random generators if the samples of the dataset draw no random numbers.
 
-Note [Quiet datasets]
-Seeding the generators of `random` and NumPy before a batch, and restoring their states after it, takes longer than reading a
-batch of tiny samples, and is not necessary if samples draw no random numbers, as in most datasets. Before the first batch of
-a loader, the generators are seeded. If reading this batch does not change their states, the dataset is treated as quiet, and
-later batches are read without seeding. If a later batch nevertheless draws random numbers, the loader notices that the
-memory of a generator has changed. It restores the states of the generators, seeds them and reads the batch again; from then
-on, it seeds the generators before every batch. The contents of batches are therefore the same as if the generators were
-seeded before every batch. Only the samples of the first batch that draws random numbers are read twice.
+Note [Quiet datasets] Seeding the generators of `random` and NumPy before a batch, and restoring their states
+after it, takes longer than reading a batch of tiny samples, and is not necessary if samples draw no random
+numbers, as in most datasets. Before the first batch of a loader, the generators are seeded. If reading the
+first batch does not change the states of the generators, the dataset is treated as quiet, and later batches
+are read without seeding. If a later batch nevertheless draws random numbers, the loader notices that the
+memory of a generator has changed. The loader then restores the states of the generators, seeds them, reads
+the batch again, and from then on seeds the generators before every batch. The contents of batches are
+therefore the same as if the generators were seeded before every batch. Only the samples of the first batch
+that draws random numbers are read twice.
 
 rushlight's own generator is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
 NumPy's generator is replaced by a generator of the loader. The replacement also discards the second Gaussian that NumPy's
@@ -32,10 +33,11 @@ _Snapshot = tuple[bytes, Any]
 
 
 def memory_of_random() -> memoryview | None:
-    """Return the memory of the generator behind the functions of `random`, or None if it is not laid out as expected.
+    """Return the memory of the generator behind the functions of `random`, or None if its layout is unknown.
 
-    In CPython a generator consists of an object header, the position and the words of a Mersenne Twister. Callers must not
-    write to this memory. Comparing it takes less time than `random.getstate`, which takes 9 microseconds."""
+    In CPython a generator consists of an object header, the position and the words of a Mersenne Twister.
+    Callers must not write to this memory. Comparing the memory takes less time than `random.getstate`, which
+    takes 9 microseconds."""
     size = 4 * (_WORDS + 1)
     if _random.Random.__basicsize__ < object.__basicsize__ + size:
         return None
@@ -45,7 +47,7 @@ def memory_of_random() -> memoryview | None:
 
 
 def memory_of_numpy(generator: Any) -> memoryview | None:
-    """Return the memory of one of NumPy's MT19937 generators, or None if it is not laid out as expected."""
+    """Return the memory of one of NumPy's MT19937 generators, or None if its layout is unknown."""
     memory = _memory(generator.ctypes.state_address, 4 * (_WORDS + 1))
     state = generator.state["state"]
     return memory if bytes(memory) == struct.pack(f"={_WORDS}Ii", *state["key"], state["pos"]) else None
@@ -56,7 +58,7 @@ def _memory(address: int, size: int) -> memoryview:
 
 
 class QuietStreams:
-    """A reader of batches of a map-style dataset that stops seeding generators if samples draw no random numbers."""
+    """Reader of batches of a map-style dataset, which stops seeding if samples draw no random numbers."""
 
     def __init__(self) -> None:
         self._random = memory_of_random()

@@ -1,13 +1,15 @@
 """Seeding of the random streams that datasets draw from.
 
 Note [Streams]
-A dataset draws from the global streams of `random`, NumPy and `rushlight_core`. The drawn numbers must not depend on which
-worker reads a sample, on the number of workers, or on the position at which a run was resumed. Therefore the streams are
-seeded before each batch, with a hash of the epoch's seed and the batch's number in the epoch. With `streams="sample"`, they
-are seeded before each sample, with a hash of the epoch's seed and the sample's position. Without workers, the training
-process reads the samples, so its own streams are seeded. They are saved before each batch and restored after it, so that
-training also draws the same numbers for any number of workers. Note [Quiet datasets] describes how seeding is avoided if
-samples draw no random numbers. One value is not restored: the second Gaussian that NumPy's legacy generator caches.
+A dataset draws random numbers from the global streams of `random`, NumPy and `rushlight_core`. The drawn
+numbers must not depend on which worker reads a sample, on the number of workers, or on the position at which
+a run was resumed. Therefore the streams are seeded before each batch, with a hash of the epoch's seed and the
+batch's number in the epoch. With `streams="sample"`, they are seeded before each sample, with a hash of the
+epoch's seed and the sample's position. Without workers, the training process reads the samples, so its own
+streams are seeded. The streams of the training process are saved before each batch and restored after it, so
+that training also draws the same numbers for any number of workers. Note [Quiet datasets] describes how
+seeding is avoided if samples draw no random numbers. One value is not restored: the second Gaussian that
+NumPy's legacy generator caches.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ _MASK = (1 << 64) - 1
 
 
 def imported_numpy() -> Any:
-    """Return NumPy if the program has imported it, or else None.
+    """Return the module `numpy` if the program has imported it, and None otherwise.
 
-    While another thread imports NumPy, `sys.modules` contains a module that lacks some attributes. In that case, the
-    function returns None: the calling thread has not imported NumPy, so its data contains no arrays."""
+    While another thread imports NumPy, `sys.modules` contains a module that lacks some attributes. In that
+    case, the function returns None, because the calling thread cannot have created arrays yet."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and getattr(numpy.__spec__, "_initializing", False):
         return None
@@ -52,14 +54,14 @@ def new_seed(generator: Any = None) -> int:
 
 
 def permutation(n: int, seed: int, start: int = 0) -> Iterator[int]:
-    """Iterate over the permutation of `range(n)` that `seed` determines, from position `start` on."""
+    """Iterate over the permutation of `range(n)` that `seed` determines, starting at position `start`."""
     order = core.randperm(n, generator=generator_of(seed))
     # A list of the whole permutation would take 36 bytes per index.
     return itertools.chain.from_iterable(order[i : i + 4096].tolist() for i in range(start, n, 4096))
 
 
 def generator_of(seed: int | core.Tensor) -> Any:
-    """Return a new generator with the seed `seed` or, if `seed` is a tensor, with this state of another generator."""
+    """Return a new generator with the seed `seed`. If `seed` is a tensor, it becomes the state of the generator."""
     generator = core.Generator()
     if isinstance(seed, core.Tensor):
         generator.set_state(seed)

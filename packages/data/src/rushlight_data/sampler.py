@@ -1,9 +1,9 @@
 """Samplers, which determine the order in which samples are read.
 
 Any iterable of indices is a sampler. The classes of this module can also start at any position (`iter_from`)
-and save their order in a few bytes (`state_dict`), so that a loader is resumed without iterating over the
-indices again. When an iteration in random order begins, one 63-bit seed is drawn from the sampler's generator, by default
-core's default generator. The order is a function of this seed.
+and save their order in a few bytes (`state_dict`), so that a loader can be resumed without iterating over the
+indices again. When an iteration in random order begins, one 63-bit seed is drawn from the sampler's
+generator, by default the default generator of rushlight-core. The order is a function of this seed.
 
 Note [Orders of PyTorch]
 If the random stream is "torch", samplers return the same orders as PyTorch's samplers. If a generator is passed to a sampler
@@ -181,7 +181,7 @@ class _Seeded(Sampler[int]):
         return drawn
 
     def reseed(self, seed: int) -> None:
-        """Use this seed for the next iteration, unless the sampler was created with a generator."""
+        """Use `seed` for the next iteration, unless the sampler was created with a generator."""
         if self.generator is None:
             self._next_seed = seed
 
@@ -190,7 +190,7 @@ class _Seeded(Sampler[int]):
         return {"seed": self._seed}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Use the order of a saved state in the next iteration."""
+        """Load a saved state. The next iteration has the order of this state."""
         self._next_seed = _entry(self, state_dict, "seed")
 
 
@@ -199,12 +199,12 @@ class RandomSampler(_Seeded):
 
     Arguments:
         data_source: the dataset.
-        replacement: whether to draw each index independently. Otherwise no index is repeated before all indices have been
-            drawn.
+        replacement: whether to draw each index independently. If False, no index is repeated before all
+            indices have been drawn.
         num_samples: number of indices per iteration. Default: the length of `data_source`.
         generator: the generator from which the seed is drawn; None selects the default generator.
 
-    Raises TypeError or ValueError for arguments of the wrong type or sign.
+    Raises TypeError or ValueError if `replacement` is not a bool or `num_samples` is not a positive int.
 
     Example:
         >>> sorted(RandomSampler("abcd"))
@@ -308,7 +308,7 @@ class WeightedRandomSampler(_Seeded):
     """A sampler that draws indices with probabilities proportional to `weights`.
 
     Arguments:
-        weights: one non-negative number per index; not all are zero.
+        weights: one non-negative number per index; at least one is positive.
         num_samples: number of indices per iteration.
         replacement: whether an index can be drawn more than once.
         generator: the generator from which the seed is drawn; None selects the default generator.
@@ -362,7 +362,7 @@ class BatchSampler(Sampler[list[Any]]):
     Arguments:
         sampler: an iterable of indices.
         batch_size: number of indices per list.
-        drop_last: whether to drop the last list if it is shorter.
+        drop_last: whether to drop the last list if it is shorter than `batch_size`.
 
     A subclass that defines `__iter__` need not call `super().__init__()`.
 
@@ -415,7 +415,7 @@ class BatchSampler(Sampler[list[Any]]):
 
 
 class DistributedSampler(Sampler[int]):
-    """A sampler of the part of a dataset that one of `num_replicas` processes reads.
+    """A sampler that restricts each of `num_replicas` processes to its own part of a dataset.
 
     With `shuffle`, the order is a function of `seed` and the epoch, and every process must call `set_epoch(epoch)` before
     each epoch. All parts have the same length: to make the number of indices divisible by `num_replicas`, the first indices
@@ -424,7 +424,7 @@ class DistributedSampler(Sampler[int]):
     Arguments:
         dataset: the dataset.
         num_replicas: number of processes; None selects the number of processes in the group of all processes.
-        rank: number of the calling process, from 0 to `num_replicas - 1`; None selects the rank in the group.
+        rank: rank of the calling process, from 0 to `num_replicas - 1`; None selects the rank in the group.
         shuffle: whether to shuffle the indices.
         seed: seed of the order, the same in all processes.
         drop_last: whether to drop the last indices instead of repeating the first indices.

@@ -1,4 +1,4 @@
-"""A read-only dict whose keys and values are kept in a few buffers, which forked processes share.
+"""A read-only dict whose keys and values are stored in a few buffers, which forked processes share.
 
 See Note [Copies on write] in `shared_list.py`. A key is found by binary search among the sorted hashes of all keys. Python's
 own hashes of strings differ between processes, so CRC-32 is used instead.
@@ -21,11 +21,12 @@ V = TypeVar("V")
 
 
 class SharedDict(Mapping[K, V]):
-    """A read-only mapping whose memory is not copied when forked workers read it.
+    """A read-only mapping whose memory forked workers can read without copying it.
 
-    Keys are strings, bytes or ints, and keep the order of `items`. Keys and values are stored as in a `SharedList`, and up
-    to 8 bytes are added for each key. Reading a value takes up to ten microseconds and returns a new object that is equal
-    to the original value, so changing this object does not change the mapping. Workers that are not forked receive a copy.
+    Keys are strings, bytes or ints, and are stored in the order of `items`. Keys and values are stored as in
+    a `SharedList`, and up to 8 bytes are added for each key. Reading a value takes up to ten microseconds and
+    returns a new object that is equal to the original value, so changing this object does not change the
+    mapping. Workers that are not forked receive a copy.
 
     Arguments:
         items: a mapping, or an iterable of pairs of a key and a value. If a key occurs several times, its last value is
@@ -150,7 +151,7 @@ def _hash_of_key(key: object) -> int:
 
 
 def _hash(key: object) -> int:
-    """Return a hash of 32 bits that is the same in all processes for strings, bytes and numbers."""
+    """Return a 32-bit hash that is the same in all processes for strings, bytes and numbers."""
     if isinstance(key, str):
         return zlib.crc32(key.encode("utf-8", "surrogatepass"))
     if isinstance(key, bytes):

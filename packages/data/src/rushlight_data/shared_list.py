@@ -20,15 +20,16 @@ T = TypeVar("T")
 class SharedList(Sequence[T]):
     """A read-only sequence whose memory is not copied when forked workers read it.
 
-    If all items are floats, or all are ints that fit into 64 bits, each item takes 8 bytes. Other items are stored as bytes
-    (strings are encoded if all items are strings; mixed and other items are pickled) and take 8 additional bytes each.
-    Reading an item returns a new object that is equal to the original item, so changing this object does not change the
-    list. Slices share the memory of the list. Workers that are not forked receive a copy.
+    If all items are floats, or all are ints that fit into 64 bits, each item takes 8 bytes. Items of other types are stored
+    as bytes (strings are encoded if all items are strings; mixed and other items are pickled) and take 8 additional bytes
+    each. Each read of an item returns a new object, so changing this object does not change the list. Slices share the
+    memory of the list. Workers that are not forked receive a copy.
 
     Arguments:
         items: the items, which must be picklable unless they are numbers, strings or bytes.
 
-    Writing raises TypeError, and methods of lists that would write raise AttributeError.
+    Setting or deleting an item raises TypeError. List methods that would change the list, such as `append`,
+    raise AttributeError.
 
     Example:
         >>> names = SharedList(["ada", "grace", "emmy"])

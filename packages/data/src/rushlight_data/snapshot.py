@@ -9,10 +9,11 @@ object: the object, and references to its parts. To detect a change, the current
 references by identity. Replacing a value by an equal value therefore counts as a change: the loader starts new workers,
 which takes time, but the samples stay the same. The settings of the process are compared as well (`process_settings.py`).
 
-A snapshot includes the state of objects whose classes belong to the standard library or to installed packages, but not the
-functions and classes of these libraries. A snapshot has `known = False` if it contains an object whose state cannot be read
-(a file, a lock, shared memory that is neither a tensor nor an array), or if it contains more objects than can be compared in
-a few milliseconds. The loader may not detect changes of a dataset whose snapshot has `known = False`.
+A snapshot includes the state of objects whose classes belong to the standard library or to installed
+packages, but not the functions and classes of these libraries. A snapshot has `known = False` if it contains
+an object whose state cannot be read (a file, a lock, shared memory that is neither a tensor nor an array), or
+if it contains more objects than can be compared in a few milliseconds. The loader may miss changes of a
+dataset whose snapshot has `known = False`.
 
 The globals of a function are found by the names in its code (`named_values.py`). A snapshot also has `known = False` if it
 contains code that may use other globals: code that calls `eval` or `globals`, for example, or that passes a module to
@@ -58,7 +59,7 @@ _PLAIN: frozenset[type] = frozenset({
 class Snapshot:
     """The state of `roots` and of everything reachable from them. See Note [Snapshots].
 
-    `known` is True if the whole state could be read. If it is False, `changed` may not detect all changes."""
+    `known` is True if the whole state could be read. If `known` is False, `changed` may miss changes."""
 
     def __init__(self, *roots: Any) -> None:
         self.known: bool = True

@@ -66,13 +66,13 @@ def arguments(loader: DataLoader[Any]) -> dict[str, Any]:
 
 
 def sampler_of(loader: DataLoader[Any]) -> Any:
-    """Return the sampler that determines the order of a loader: for a BatchSampler, the sampler that it wraps."""
+    """Return the sampler that determines the order of a loader's samples. A BatchSampler is unwrapped."""
     sampler: Any = loader.batch_sampler if loader._batched else loader.sampler
     return sampler.sampler if type(sampler) is BatchSampler else sampler
 
 
 def check(state: Any, loader: DataLoader[Any]) -> dict[str, Any]:
-    """Return the state if this loader can resume from it. Raises ValueError otherwise."""
+    """Return `state` if `loader` can resume from it. Otherwise, raise ValueError."""
     if not isinstance(state, dict) or "version" not in state or "epoch" not in state:
         raise _error("this is not the state of a DataLoader")
     if state["version"] != VERSION:
@@ -151,9 +151,9 @@ def _length(dataset: Any) -> int | None:
 
 
 def digest_of(indices: Any, previous: int | None) -> int | None:
-    """Return a digest of the indices of a batch and of the batches before it, or None if `marshal` does not support them.
+    """Return a digest of the indices of all batches so far, or None if `marshal` does not support an index.
 
-    `previous` is the digest of the earlier batches."""
+    `previous` is the digest of the earlier batches. If `previous` is None, return None."""
     if previous is None:
         return None
     try:

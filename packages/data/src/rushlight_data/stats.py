@@ -54,7 +54,7 @@ class LoaderStats:
 
     @property
     def verdict(self) -> str:
-        """One sentence that names the cause that limits the speed, and a possible remedy."""
+        """A sentence that names the bottleneck of the training loop and a possible remedy."""
         total = self.waited + self.used
         if self.batches == 0 or total <= 0:
             return "No batch has been taken yet."

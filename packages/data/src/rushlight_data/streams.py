@@ -1,11 +1,12 @@
 """Streams of samples whose order does not depend on the number of workers, and that can be resumed at the exact sample.
 
 Note [Lanes]
-A stream is divided into a fixed number of parts, its lanes. Each lane has a part of the shards and its own position. A
-loader takes one batch from each lane in turn, and all samples of a batch come from one lane. A worker reads the lanes with
-`lane % num_workers == worker`, so the number of workers determines which worker reads a lane, but not the samples of the
-lane. A loader's state has one entry per lane, so a loader with another number of workers can continue from this state. The
-last batch of each lane may be smaller than the others; with `drop_last`, such a batch is dropped.
+A stream is divided into a fixed number of parts, which are called lanes. Each lane has a part of the shards
+and its own position. A loader takes one batch from each lane in turn, and all samples of a batch come from
+one lane. A worker reads the lanes with `lane % num_workers == worker`, so the number of workers determines
+which worker reads a lane, but not the samples of the lane. A loader's state has one entry per lane, so a
+loader with another number of workers can continue from this state. The last batch of each lane may be smaller
+than the others; with `drop_last`, such a batch is dropped.
 """
 
 from __future__ import annotations
@@ -82,16 +83,17 @@ class ShardStream(Stream[T]):
 
     Arguments:
         shards: a sequence of shards, such as paths.
-        read: a function that returns an iterable over the samples of a shard. It must be picklable if worker processes have
-            the start method "spawn" or "forkserver".
+        read: a function that returns an iterable over the samples of a shard. It must be picklable if worker
+            processes are started with the method "spawn" or "forkserver".
         shuffle: whether to read the shards in a new random order in each epoch.
-        lanes: number of parts that can be read independently. Workers beyond the number of lanes read nothing. Default: 8,
-            or the number of shards if there are fewer.
+        lanes: number of parts that can be read independently. If there are more workers than lanes, the
+            additional workers read nothing. Default: 8, or the number of shards if there are fewer.
 
-    A resumed loader reads the current shard of each lane again, and skips the samples before the saved position. Random
-    numbers that `read` draws from the global generators then differ from those of an iteration that was not interrupted.
-    For equal numbers, draw them in `collate_fn`, or from a generator that `read` seeds for each shard. After an exception,
-    the iteration continues with the next shard of the lane.
+    A resumed loader reads the current shard of each lane again, and skips the samples before the saved
+    position. If `read` draws random numbers from the global generators, the resumed loader draws other
+    numbers than an uninterrupted one. To get the same numbers, draw them in `collate_fn`, or from a generator
+    that `read` seeds for each shard. After an exception, the iteration continues with the next shard of the
+    lane.
 
     Raises ValueError if there are no shards or more lanes than shards.
 
@@ -251,15 +253,15 @@ class _ShuffleIterator(StreamIterator[T]):
 
 
 class MixStream(Stream[T]):
-    """A stream that takes each sample from one of several streams, chosen at random.
+    """A stream that draws each sample from one of several streams, chosen at random.
 
     Arguments:
         streams: the streams.
         weights: a positive number per stream; a stream is chosen with a probability proportional to its weight.
-        stop: "all" ends a lane after all streams have ended in this lane; "first" ends a lane after one stream has ended in
-            it.
+        stop: "all" ends a lane after all streams have ended in this lane; "first" ends a lane as soon as one
+            stream has ended in this lane.
 
-    The number of lanes is that of the stream with the fewest lanes.
+    The number of lanes is the smallest number of lanes among `streams`.
 
     Raises TypeError if an item of `streams` is not a `Stream`, and ValueError if there are no streams, or if `weights` or
     `stop` is not valid.

@@ -1,4 +1,4 @@
-"""Datasets of the rows of tables: CSV files, which pandas reads, and Parquet files, which pyarrow reads."""
+"""Datasets whose samples are rows of tables: CSV files, read with pandas, and Parquet files, read with pyarrow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CSVDataset", "ParquetDataset", "read_parquet"]
 
 
 class _Table(Dataset[dict[str, Any]]):
-    """Base class of datasets of the rows of a table, whose columns are in memory."""
+    """Base class of datasets whose samples are the rows of a table. The columns of the table are in memory."""
 
     draws_random = False
     path: str
@@ -45,10 +45,11 @@ class _Table(Dataset[dict[str, Any]]):
 
 
 class CSVDataset(_Table):
-    """A dataset of the rows of a CSV file, which is read with `pandas.read_csv` when the dataset is created.
+    """A dataset whose samples are the rows of a CSV file, which `pandas.read_csv` reads when the dataset is created.
 
-    A sample is a dict with a value per column. Columns of numbers are NumPy arrays, and columns of strings are a
-    `SharedList`, so forked workers share all of them. An empty field is NaN in a column of numbers.
+    A sample is a dict that maps the name of each column to a value. Columns of numbers are NumPy arrays, and columns of
+    strings are a `SharedList`, so forked workers share the memory of all columns. An empty field is NaN in a column of
+    numbers.
 
     Arguments:
         path: path of the file.
@@ -97,11 +98,11 @@ class CSVDataset(_Table):
 
 
 class ParquetDataset(_Table):
-    """A dataset of the rows of a Parquet file, which is read with pyarrow when the dataset is created.
+    """A dataset whose samples are the rows of a Parquet file, which pyarrow reads when the dataset is created.
 
-    A sample is a dict with a value per column. Columns of numbers and of lists of numbers of a fixed size are NumPy
-    arrays, and columns of strings and bytes are a `SharedList`, so forked workers share all of them. `read_parquet` reads
-    files that do not fit into memory.
+    A sample is a dict that maps the name of each column to a value. Columns of numbers and of lists of numbers of a fixed
+    size are NumPy arrays, and columns of strings and bytes are a `SharedList`, so forked workers share the memory of all
+    columns. `read_parquet` reads files that do not fit into memory.
 
     Arguments:
         path: path of the file.
@@ -146,7 +147,7 @@ def read_parquet(
 
 
 class _ParquetFile:
-    """A Parquet file that is open. `user` is the name with which error messages begin."""
+    """An open Parquet file. `user` is the name with which error messages begin."""
 
     def __init__(self, path: str, columns: Sequence[str] | None, user: str) -> None:
         self._arrow = require("pyarrow", user, "parquet")

@@ -12,7 +12,7 @@ __all__ = ["read_tar"]
 
 
 class _Member(tarfile.TarInfo):
-    """A file in an archive. A damaged header raises ReadError; by default, the archive silently ends before this header."""
+    """A file in an archive. A damaged header raises ReadError instead of silently ending the archive."""
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> _Member:
@@ -27,15 +27,15 @@ def read_tar(
 ) -> Iterator[dict[str, Any]]:
     """Iterate over the samples of a tar file, which may be compressed.
 
-    Consecutive files form one sample if their paths are equal up to the first dot of the file name. A sample is a dict with
-    this common path as "__key__". The content of each file is stored under the part of its name after this dot, in lower
-    case: "a/cat.JPG" and "a/cat.seg.png" give `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files whose names have no dot,
-    or begin with a dot, are skipped.
+    Consecutive files form one sample if their paths are equal up to the first dot of the file name. A sample
+    is a dict whose "__key__" is the path up to this dot. The key for the content of a file is the part of its
+    name after the first dot, in lower case: "a/cat.JPG" and "a/cat.seg.png" become `{"__key__": "a/cat",
+    "jpg": …, "seg.png": …}`. Files whose names have no dot, or begin with a dot, are skipped.
 
     Arguments:
         path: path of the tar file.
-        decoders: a dict from keys, in upper or lower case, to functions that convert the content of a file. The content of
-            other files is returned as bytes.
+        decoders: a dict from keys, in upper or lower case, to functions that convert the content of a file.
+            The content of files without a decoder is returned as bytes.
 
     Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files with the same key. A note
     with the path of the tar file is added to all errors, including those of decoders.

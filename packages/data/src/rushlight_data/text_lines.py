@@ -21,9 +21,10 @@ class TextLines(Dataset[str]):
     Arguments:
         path: path of the file.
         encoding: encoding of the file, in which a newline must be the byte 10, as in UTF-8 and Latin-1.
-        index: path of an index file, which stores the positions. If the index file exists and the text file has not changed
-            since the index file was written, the index file is mapped to memory; otherwise a new index file is written. If
-            `index` is None, the positions are not stored in a file.
+        index: path of an index file, which stores the positions of the lines. If the index file exists and
+            the text file has not changed since the index file was written, the index file is mapped to
+            memory; otherwise a new index file is written. If `index` is None, the positions are not stored in
+            a file.
 
     Raises OSError if a file cannot be read. Reading a sample raises RuntimeError if the text file has become shorter, and
     UnicodeDecodeError, with a note that names the line, if a line is not valid in the encoding.

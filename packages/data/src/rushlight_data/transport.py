@@ -27,7 +27,8 @@ def find_transport(choice: str | Transport | None) -> Transport:
     """Return the transport for the `transport` argument of a loader.
 
     A transport object is returned unchanged, and a name selects a transport. If `choice` is None, batches are sent in shared
-    memory if a package that provides it is installed; otherwise they are pickled. Raises ValueError for an unknown name."""
+    memory if a package with such a transport is installed; otherwise batches are pickled. Raises ValueError for an unknown
+    name."""
     if choice is None:
         return _default()
     if not isinstance(choice, str):
@@ -85,12 +86,12 @@ class PicklingTransport:
         return context.Process(target=target, args=args, name=name, daemon=True)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return None: batches are pickled, so no memory would avoid a copy."""
+        """Return None: pickling copies every tensor, so tensors need no special memory."""
         return None
 
 
 class _SenderConnection:
-    """The worker's end of a pipe. A thread sends the messages, so the worker can read further batches meanwhile."""
+    """The worker's end of a pipe. A thread sends the messages, so the worker can already read further batches."""
 
     def __init__(self, conn: Any) -> None:
         self._conn = conn
@@ -153,7 +154,7 @@ class ThreadTransport:
         return _ThreadWorker(target, args, name)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """Return None: threads send all tensors without a copy, so tensors need no special memory."""
+        """Return None: threads pass tensors without a copy, so tensors need no special memory."""
         return None
 
 

@@ -120,8 +120,8 @@ def run(conn: Any, setup: Setup) -> None:
 class MessageReader:
     """A thread that reads the loader's messages.
 
-    The loader therefore never waits when it sends a message. Even while the worker reads a sample, this
-    thread notices that the loader has ended."""
+    Because messages are received in a thread, the loader never waits when it sends a message, and a worker
+    notices that the loader has ended even while it reads a sample."""
 
     def __init__(self, conn: Any, isolated: bool) -> None:
         self._conn = conn
@@ -135,7 +135,7 @@ class MessageReader:
         self._thread.start()
 
     def finish(self) -> None:
-        """Let the worker end. If the worker is a thread, close the connection and join the reading thread."""
+        """Allow the worker to end. In a thread worker, close the connection and join the reading thread."""
         self.finished.set()
         if not self._isolated:
             self._conn.close()

@@ -47,9 +47,9 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 class WorkerHandle:
-    """The loader's record of one worker.
+    """The loader's connection to one worker, and the worker's pending tasks.
 
-    `tasks` maps batch numbers to the tasks that were sent to the worker and have no reply yet."""
+    `tasks` maps batch numbers to the tasks to which the worker has not replied yet."""
 
     waited: float
     worked: float
@@ -73,7 +73,7 @@ class WorkerHandle:
         return int(self.process.sentinel) if self.pidfd is None else self.pidfd
 
     def join(self, timeout: float) -> None:
-        """Wait at most `timeout` seconds until the worker ends, and collect its exit code."""
+        """Wait at most `timeout` seconds for the worker to end, and collect its exit code."""
         poller = select.poll()
         poller.register(self.sentinel, select.POLLIN)
         if poller.poll(timeout * 1000):
@@ -90,7 +90,7 @@ class WorkerHandle:
 
 
 class WorkerPool:
-    """The workers of one loader. The constructor starts them; `receive` raises `WorkerExited` when one exits."""
+    """The workers of one loader. The constructor starts the workers. `receive` raises `WorkerExited` if a worker exits."""
 
     def __init__(
         self, num_workers: int, fetcher: Fetcher, seed: int, init_fn: Any, transport: Any, context: Any
@@ -165,11 +165,11 @@ class WorkerPool:
 
     @property
     def is_known(self) -> bool:
-        """Whether changes of the objects that were copied to the workers are detected."""
+        """Whether changes to the objects that were copied to the workers are detected."""
         return self.snapshot is not None and self.snapshot.known and self._begins_anew
 
     def is_current(self) -> bool:
-        """Return whether all workers are running, and no change of the objects that were copied to them was detected."""
+        """Return whether all workers are running, and the objects that were copied to the workers have not changed."""
         poller = select.poll()
         for worker in self.workers:
             poller.register(worker.sentinel, select.POLLIN)
@@ -180,8 +180,8 @@ class WorkerPool:
     ) -> None:
         """Begin an epoch in all workers and cancel the tasks of the previous epoch.
 
-        The samples of an iterable dataset come from several lanes. `lanes` contains, for each lane, the number of batches
-        that were already read, and the state of the lane."""
+        The samples of an iterable dataset come from several lanes. For each lane, `lanes` contains the number
+        of batches that were already read, and the state of the lane."""
         self.generation += 1
         count = len(self.workers)
         for worker in self.workers:
@@ -229,7 +229,7 @@ class WorkerPool:
         raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost, self._marks.get(worker.id))
 
     def _samples_of(self, task: Task) -> Sequence[Any]:
-        """Return the indices of the samples of a task; for an iterable dataset, their positions in the stream."""
+        """Return the indices of the samples of a task. For an iterable dataset, return their positions in the stream."""
         if self._iterable:
             return range(task.position, task.position + (1 if task.indices is None else task.indices))
         return task.indices if isinstance(task.indices, list) else [task.indices]
@@ -262,7 +262,7 @@ def _stop(workers: list[WorkerHandle], pid: int) -> None:
 
 
 def _join(workers: list[WorkerHandle], timeout: float) -> None:
-    """Wait at most `timeout` seconds in total until the workers have ended."""
+    """Wait at most `timeout` seconds in total for the workers to end."""
     deadline = time.monotonic() + timeout
     for worker in workers:
         worker.join(max(0.0, deadline - time.monotonic()))

@@ -1,7 +1,7 @@
 """Capture the operators that a model calls as a program, save it in one file, and run it without Python.
 
-`export` captures a module; `save` and `load` write and read a program. In C++ the library librushlight_graph and the tool
-`rushlight-run` load the same files.
+`export` captures a module; `save` and `load` write and read a program. The C++ library librushlight_graph and
+the tool `rushlight-run` load the same files.
 """
 
 from __future__ import annotations

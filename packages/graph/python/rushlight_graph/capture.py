@@ -107,8 +107,8 @@ def capture_sizes(
             break
     else:
         raise RuntimeError(
-            "capture: no expressions of the input sizes give the integers of the program: those for some sizes differ from "
-            "those for other sizes\n"
+            "capture: no expressions of the input sizes fit the integers of the program: expressions that fit some "
+            "sizes fail for other sizes\n"
             "hint: if small or large sizes are an exception, leave them out: Dim(name, min=..., max=...)"
         )
     return program
@@ -142,7 +142,7 @@ def capture(
         around: a function that returns a context manager. Each call of `function` runs inside a new context manager from
             `around()`.
         at_end: a function that is called with the result of `function`, and returns the result of the program. The
-            operators that it calls belong to the program.
+            operators that `at_end` calls belong to the program.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.

@@ -13,7 +13,7 @@ class Recorder:
     """Records calls of `cond`, `while_loop` and `scan` as nodes while the calling thread captures a program."""
 
     def is_recording(self) -> bool:
-        """Return whether a capture is under way on this thread."""
+        """Return whether a capture is in progress on this thread."""
         return _C.is_capturing()
 
     def follows_sizes(self) -> bool:

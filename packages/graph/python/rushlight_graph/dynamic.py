@@ -171,7 +171,7 @@ class Size:
     occurrences: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """Return the value of this size in each capture, the example's first.
+        """Return the value of this size in each capture, beginning with the example's value.
 
         The order of the other values depends on `number`, the index of this size among all dynamic sizes."""
         low, high = self.dim.min, self.dim.max
@@ -194,7 +194,7 @@ class Size:
         return found
 
     def further_values(self, number: int) -> list[int]:
-        """Return the value of this size in each further capture, which may be smaller than the example's value.
+        """Return the values of this size in the further captures. They may be smaller than the example's value.
 
         The values are random, but depend only on this size and on `number`, its index among all dynamic sizes."""
         low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
@@ -210,7 +210,7 @@ class Size:
         ]
 
     def far_values(self) -> tuple[int, int]:
-        """Return a size that is smaller and a size that is larger than the other sizes, if the range allows this."""
+        """Return a small and a large value of this size, within its range."""
         return max(self.dim.min, min(self.example, 2), self.example // 3), min(
             self.dim.max, self.example + _FAR
         )
@@ -235,10 +235,11 @@ def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
 def confirming_captures(
     sizes: Sequence[Size], tensors: Sequence[Tensor], attempt: int
 ) -> list[tuple[int, ...]]:
-    """Return the sizes of captures that confirm the expressions of a program. `attempt` counts how often this is done.
+    """Return the sizes of captures that confirm the expressions of a program. `attempt` counts the attempts.
 
-    One size differs from the example in each of them: it is next to the minimum, random, or large. Sizes are left out if the
-    arguments would be very large."""
+    In each capture, one size differs from the example: it is near the minimum, random, or large. Sizes are
+    left out if the arguments would be very large.
+    """
     example = tuple(size.example for size in sizes)
     found = []
     for number, size in enumerate(sizes):
@@ -285,7 +286,7 @@ def captures_at(
 
 
 def _elements(tensors: Sequence[Tensor], size: Size, value: int) -> float:
-    """Return the number of elements of the arguments if one size has another value than in the example."""
+    """Return the number of elements that the arguments would have if `size` were `value`."""
     return sum(
         tensor.numel()
         * math.prod(

@@ -54,16 +54,17 @@ class ExportedProgram:
     def simplify(self, *, fold_batch_norm: bool = False) -> ExportedProgram:
         """Return an equivalent program with fewer operators.
 
-        A call whose arguments are all constants, parameters or buffers is replaced by its result. Repeated calls are merged,
-        and calls without effect are removed. Parameters that the new program does not use are not part of it. Unless
-        `fold_batch_norm` is true, the new program returns the same results bit for bit, if it runs on the same kind of
-        processor as the call of `simplify`.
+        A call whose arguments are all constants, parameters or buffers is replaced by its result. Repeated
+        calls are merged, and calls without effect are removed. Unused parameters are removed. Unless
+        `fold_batch_norm` is true, the new program returns the same results bit for bit, if it runs on the
+        same kind of processor as the call of `simplify`.
 
         Args:
-            fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A batch norm is
-                folded if it is in evaluation mode, nothing else uses the result of the convolution, and neither layer is in
-                a branch or loop. Folding changes the last digits of results. A program that computes gradients no longer
-                computes the gradients of the parameters of the convolution and of the batch norm.
+            fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A
+                batch norm is folded if it is in evaluation mode, nothing else uses the result of the
+                convolution, and neither layer is in a branch or loop. Folding changes the last digits of
+                results. A program that computes gradients no longer computes them for the parameters of the
+                folded layers.
 
         Example:
             >>> model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
@@ -77,7 +78,7 @@ class ExportedProgram:
     def graph(self) -> Graph:
         """The operators of the program, without its tensors.
 
-        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` returns a drawing, and
+        `str(graph)` is a text that `Graph.parse` can read, `graph.svg()` returns a drawing, and
         `graph.differences(other)` lists the differences from another graph.
         """
         return self.program.structure()
@@ -186,16 +187,17 @@ def export(
 
     Args:
         mod: a module, captured in its current mode (`training`).
-        args: its positional arguments: tensors, numbers, strings, dtypes and None, in tuples, named tuples, lists, dicts
-            and classes that `register_dataclass` or `utils._pytree.register_pytree_node` registered. Tensors become inputs.
-            Calls of the program must pass the other arguments with the same values and types.
-        kwargs: its keyword arguments.
-        dynamic_shapes: the sizes that may differ from call to call. Pass a dict from the names of arguments to entries, or
-            a sequence with an entry for each argument in their order. An entry for a tensor is a dict from dimensions to
-            `Dim`, or a sequence with an entry for each dimension; None marks a size that does not change. If
-            `dynamic_shapes` is given, `export` calls the module at least eight times, with inputs of different sizes that
-            it makes from the examples. An integer that differs between these calls becomes an expression of the sizes
-            that may differ.
+        args: the positional arguments of the module: tensors, numbers, strings, dtypes and None, in tuples,
+            named tuples, lists, dicts and classes that `register_dataclass` or
+            `utils._pytree.register_pytree_node` registered. Tensors become inputs. Calls of the program must
+            pass the other arguments with the same values and types.
+        kwargs: the keyword arguments of the module.
+        dynamic_shapes: the sizes that may differ from call to call. Pass a dict from the names of arguments
+            to entries, or a sequence with an entry for each argument, in order. An entry for a tensor is a
+            dict from dimensions to `Dim`, or a sequence with an entry for each dimension; None marks a size
+            that does not change. If `dynamic_shapes` is given, `export` calls the module at least eight
+            times, with inputs of different sizes that it makes from the examples. An integer that differs
+            between these calls becomes an expression of the dynamic sizes.
         strict: has no effect. The module is always run, as with `strict=False` in PyTorch, where `strict=True` analyzes
             Python's bytecode.
         preserve_module_call_signature: must be empty, because a program does not contain calls of submodules.
@@ -207,7 +209,7 @@ def export(
           `dynamic_shapes` marks.
 
     Raises:
-        TypeError: `mod` is not a module, or an argument is of a type that a program cannot hold.
+        TypeError: `mod` is not a module, or the type of an argument is not supported.
         ValueError: `dynamic_shapes` does not match the structure or the sizes of the arguments.
         RuntimeError: the module reads the value of a tensor, writes to a tensor that is not an input, parameter or buffer,
             or calls different operators for different sizes.
@@ -230,9 +232,9 @@ def export(
 
 
 def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
-    """Register a dataclass, so that arguments and results of programs may be its instances.
+    """Register a dataclass, so that its instances can be arguments and results of programs.
 
-    A process that runs a program from a file must register the same classes before.
+    A process that runs a program from a file must register the same classes beforehand.
 
     Args:
         cls: the dataclass.
@@ -266,7 +268,7 @@ def capture_module(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
-    """Export a module. In place of a call of a composite operator in `expanded`, record the calls that it makes."""
+    """Export a module. For a composite operator in `expanded`, record the operators that it calls."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"
@@ -312,7 +314,7 @@ def capture_module(
 
 @contextmanager
 def _without_random_numbers() -> Iterator[None]:
-    """Raise NotImplementedError if the block draws random numbers from Python or NumPy. Their states do not change."""
+    """Raise NotImplementedError if the block draws random numbers with Python or NumPy."""
     numpy: Any = sys.modules.get("numpy")
     states = {"random": (random.getstate, random.setstate)}
     if hasattr(numpy, "random"):
@@ -349,11 +351,11 @@ def _check_second_call(
     program: Program,
     dynamic_shapes: Any,
 ) -> None:
-    """Raise NotImplementedError if a second call of the module computes something else than a run of the program.
+    """Raise NotImplementedError if a second call of the module and a run of the program have different results.
 
-    The arguments of the second call are the examples with their elements in reverse order. If the module cannot be called
-    with them, or if no capture of this call is possible, this function returns. It also returns if the program contains
-    branches or loops, whose results in a capture are not those of a run.
+    The arguments of the second call are the examples with their elements in reverse order. Nothing is checked
+    if this call fails, or if the program contains branches or loops, whose results in a capture differ from
+    those in a run.
     """
     changed = list(members.changed)
     graph = json.loads(program.graph())
@@ -418,7 +420,7 @@ def save(
     Args:
         ep: the program.
         f: a path, or an open binary file. An existing file at the path is replaced when the new file is complete.
-        extra_files: a dict from names to texts, which are written to the file, too; `load` reads them.
+        extra_files: a dict from names to texts, which are also written to the file; `load` reads them.
         opset_version: must be None, because the file lists each operator of the program instead of opset versions.
         pickle_protocol: must be 2, the default, and has no effect, because nothing is pickled.
 
@@ -454,7 +456,7 @@ def load(
     extra_files: dict[str, str] | None = None,
     expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:
-    """Read a program from a file that `save` wrote. Tensors of a file given by its path are mapped to memory, not copied.
+    """Read a program from a file that `save` wrote. If `f` is a path, the tensors are mapped to memory.
 
     Args:
         f: a path or an open binary file.

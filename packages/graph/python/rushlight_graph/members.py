@@ -30,7 +30,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, Size, dtype, device
 
 
 class Members:
-    """What a module and its submodules hold before a capture, in attributes and in their lists, dicts and deques."""
+    """The attributes of a module and its submodules before a capture, with the items of containers."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -60,7 +60,8 @@ class Members:
     def carried(self, result: Any) -> Any:
         """Copy the tensors that replace buffers into the buffers, at the end of a capture. Return the result of the call.
 
-        If a tensor of the result shares memory with such a buffer, a copy of it is returned.
+        If a tensor of the result shares memory with such a buffer, a copy of the tensor is returned in its
+        place.
         """
         after = dict(self._module.named_buffers())
         pairs = {
@@ -83,7 +84,7 @@ class Members:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Return a context manager. On exit, it undoes every replacement, addition and removal of a tensor or a number."""
+        """Return a context manager that, on exit, undoes all replacements, additions and removals of members."""
         try:
             yield
         finally:
@@ -96,7 +97,7 @@ class Members:
 
     @contextmanager
     def as_left(self) -> Iterator[None]:
-        """Return a context manager in which the members have the values that the last capture left."""
+        """Return a context manager in which the members have the values that the last capture assigned."""
         before = [(container, _entries(container)) for container, _ in self._left]
         left = self._left
         try:

@@ -36,7 +36,9 @@ _LIBRARY = sysconfig.get_paths()["stdlib"]
 def watched(codes: Codes) -> Iterator[None]:
     """Return a context manager that adds the code that this thread runs, with its globals, to `codes`.
 
-    The code of Python and of this library is left out. If a profiler is active, no code is added."""
+    Code of the standard library and of this library is not added. If a profiler is active, no code is
+    added.
+    """
 
     def note(frame: FrameType, event: str, _argument: Any) -> None:
         if event == "call":
@@ -62,7 +64,7 @@ def _is_of_a_library(code: CodeType, names: Mapping[str, Any]) -> bool:
 
 
 def thresholds(codes: Codes, module: Any) -> list[int]:
-    """Return the integers in lines with comparisons, and those of attributes and globals that such lines name."""
+    """Return the integers in lines with comparisons, and in attributes and globals used in such lines."""
     attributes = _attributes(module)
     found: set[int] = set()
     for code, names in codes.items():

@@ -1,7 +1,8 @@
 """Represent arguments and results as JSON.
 
-Containers are kept, tensors are replaced by indices in a list of tensors, and other objects are stored by
-value."""
+The structure of containers is preserved, tensors are replaced by indices in a list of tensors, and other
+objects are stored by value.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _named_tuples: dict[tuple[str, ...], Any] = {}
 class Flattening:
     """Converts trees to structures, and collects their tensors in the list `tensors`.
 
-    A structure contains the index of each tensor in this list. A tensor that occurs several times has one
+    A structure contains the index in `tensors` of each tensor. A tensor that occurs several times has one
     index.
 
     Raises TypeError, with a message that begins with `what`, for an object that is neither a container, a tensor nor
@@ -108,7 +109,7 @@ def _name_of(key: Any) -> Any:
 
 
 def with_parts(value: Any, parts: Sequence[Any]) -> Any:
-    """Return a copy of an object of a registered class with other parts."""
+    """Return a copy of an object of a registered class, with the given parts in place of its parts."""
     kind = pytree.SUPPORTED_NODES[type(value)]
     return kind.unflatten_fn(parts, kind.flatten_fn(value)[1])
 
@@ -214,7 +215,7 @@ def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
 
 
 def separated(structure: Any) -> tuple[Any, list[int]]:
-    """Return a structure with a separate index for each occurrence of a tensor, and the earlier indices in their order."""
+    """Return the structure with a new index for each occurrence of a tensor, and the previous indices."""
     order: list[int] = []
 
     def walk(structure: Any) -> Any:

@@ -56,9 +56,9 @@ PyObject* graph_memory(PyObject* self, PyObject*) {
 
 PyMethodDef methods[] = {
     {"parse", graph_parse, METH_O | METH_STATIC, "Return the graph whose str() is `text`."},
-    {"json", graph_json, METH_NOARGS, "Return the graph as JSON, as files store it."},
+    {"json", graph_json, METH_NOARGS, "Return the graph as JSON, in the form that files contain."},
     {"svg", graph_svg, METH_NOARGS,
-     "Return a drawing as SVG: a box for each input and call, with lines to the calls that use its results."},
+     "Return a drawing of the graph as SVG: a box for each input and call, with lines to the calls that use its results."},
     {"differences", graph_differences, METH_O,
      "Return a line for each difference from `other`. The line begins with - for a part that only this graph "
      "has, with + for a part that only `other` has, and with ~ for a part that differs."},
@@ -75,7 +75,7 @@ PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_doc,
      const_cast<char*>("The operators of a program, without its constants.\n\n"
-                       "str() gives a text that Graph.parse reads.\n\n"
+                       "str() returns a text that Graph.parse reads.\n\n"
                        "Example:\n"
                        "    >>> graph = torch.export.export(nn.Linear(2, 3), (torch.ones(1, 2),)).graph\n"
                        "    >>> str(type(graph).parse(str(graph))) == str(graph)\n"

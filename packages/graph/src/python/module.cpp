@@ -263,10 +263,10 @@ PyMethodDef program_methods[] = {
     {"with_metadata", program_with_metadata, METH_O,
      "with_metadata(dict): Return a copy of the program that has other metadata."},
     {"simplified", program_simplified, METH_VARARGS,
-     "simplified(fold_batch_norm=False): Return the program with fewer nodes."},
+     "simplified(fold_batch_norm=False): Return an equivalent program with fewer nodes."},
     {"run", program_run, METH_O, "run(tensors): Run the program and return a list of tensors."},
     {"text", program_text, METH_NOARGS, "Return the operators as text, one line each."},
-    {"graph", program_graph, METH_NOARGS, "Return the graph as JSON, as files store it."},
+    {"graph", program_graph, METH_NOARGS, "Return the graph as JSON, in the form that files contain."},
     {"structure", program_structure, METH_NOARGS, "Return the graph of the program."},
     {"of", program_of_graph, METH_VARARGS | METH_STATIC,
      "of(graph, constants): Build a program from a graph and the tensors of its constants."},
@@ -350,9 +350,10 @@ PyObject* capture_needs_below(PyObject* self, PyObject*) {
 }
 
 PyMethodDef capture_methods[] = {
-    {"start", capture_start, METH_NOARGS, "Start to record this thread's operators."},
+    {"start", capture_start, METH_NOARGS, "Start recording this thread's operators."},
     {"stop", capture_stop, METH_NOARGS, "Stop recording, and undo the writes of the recorded operators."},
-    {"enter_module", capture_enter, METH_O, "enter_module(path): Name the module whose operators follow."},
+    {"enter_module", capture_enter, METH_O,
+     "enter_module(path): Name the module to which the next operators belong."},
     {"leave_module", capture_leave, METH_NOARGS, "End the module that was entered last."},
     {"carry_gradients", capture_carry_gradients, METH_NOARGS,
      "If a gradient was read and then replaced, record a copy of the new gradient to the memory of the old one, "
@@ -426,7 +427,7 @@ PyObject* scan_node(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {
     {"is_capturing", is_capturing_now, METH_NOARGS, "Return whether this thread's operators are recorded."},
     {"share_memory", share_memory, METH_VARARGS,
-     "share_memory(a, b): Return whether two tensors have the same memory. This is no read of their values."},
+     "share_memory(a, b): Return whether two tensors use the same storage. The values are not read."},
     {"capture_cond", cond_node, METH_VARARGS,
      "capture_cond(pred, true_fn, false_fn): Record a conditional and return a list of tensors. The functions "
      "are called with an empty list."},

@@ -50,7 +50,7 @@ def __dir__() -> list[str]:
 
 
 def Queue(maxsize: int = 0) -> _Queue:
-    """Return a queue for any number of writers and readers.
+    """Return a queue to which any number of processes may write, and from which any number may read.
 
     Arguments:
         maxsize: the number of objects in the queue at which `put` blocks; 0 for no limit.
@@ -109,7 +109,7 @@ def Pool(
     """Return a pool of processes. Arguments and results may contain tensors.
 
     Each new process starts with the parent's number of threads divided by the number of processes, and with at least one
-    thread. If the environment variable OMP_NUM_THREADS is set, it determines the number instead.
+    thread. If the environment variable OMP_NUM_THREADS is set, the variable determines the number of threads.
 
     Arguments:
         processes: number of processes; the number of processors by default.
@@ -154,8 +154,8 @@ def get_sharing_strategy() -> str:
 def set_sharing_strategy(new_strategy: str) -> None:
     """Set the sharing strategy, which has no effect.
 
-    The function exists for programs written for PyTorch. All tensors are shared in the same way, which needs
-    few descriptors and leaves no files behind. Raises ValueError if PyTorch has no strategy of this name.
+    The function exists for programs written for PyTorch. All tensors are shared in the same way, regardless
+    of the strategy. Raises ValueError if PyTorch has no strategy of this name.
 
     Example:
         >>> torch.multiprocessing.set_sharing_strategy("file_descriptor")

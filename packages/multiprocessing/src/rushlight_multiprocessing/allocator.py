@@ -163,7 +163,7 @@ class OwnedArena(ArenaOwner):
 class Heap:
     """The arenas that this process has created.
 
-    `allocate` and `trim` acquire the lock `guard`. The caller of any other method must hold this lock.
+    `allocate` and `trim` acquire the lock `guard`. The caller of any other method must hold `guard`.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Heap:
     def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:
         """Free a block whose last view in this process was dropped.
 
-        If another process may still use the block, add it to `lent` instead.
+        If another process may still use the block, add the block to `lent` instead of freeing it.
         """
         if block.lent:  # this process received the block in a message; it is still in the list
             return
@@ -317,7 +317,7 @@ def _check_limit(nbytes: int) -> None:
     """Raise OutOfMemoryError if a block exceeds a memory limit, because writing to the block would kill the process.
 
     The limit of the address space is not considered, because the block may be in an arena that is mapped already. If a new
-    arena exceeds this limit, mapping the arena raises an error."""
+    arena exceeds the limit of the address space, mapping the arena raises an error."""
     limit = tightest_limit(address_space=False)
     if limit is not None and nbytes > limit.left:
         raise core.OutOfMemoryError(

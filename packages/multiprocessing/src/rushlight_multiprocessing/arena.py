@@ -25,9 +25,9 @@ that it *holds* in a separate table, which is ignored when the process has ended
   table before it releases the message's lock. When the owner of an arena needs memory, it checks which of the arena's blocks
   are free.
 * The last process that drops a large block that was shared individually returns its pages to the system; see
-  `Block.returns_pages`. While a process drops such a block, it locks the byte at `_DROP_LOCKS` plus the block's offset. If
-  several processes drop the block at the same time, the last one to get this lock finds that no other process holds the
-  block.
+  `Block.returns_pages`. While a process drops such a large block, it locks the byte at `_DROP_LOCKS` plus the block's
+  offset. If several processes drop the block at the same time, the last one to get this lock finds that no other process
+  holds the block.
 
 The number of locks depends on the numbers of processes and unread messages, but not on the number of tensors. A large number
 of locks would be slow, because the kernel searches all locks of a file for every lock, unlock and close.
@@ -78,8 +78,8 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, 
 class Guard:
     """The lock that protects this process's arenas.
 
-    The finalizer of a view may run at any time, even in a thread that holds the lock. It therefore only appends the block of
-    the view to `dropped`, and the thread that holds the lock processes this list."""
+    The finalizer of a view may run at any time, even in a thread that holds the lock. The finalizer therefore only appends
+    the block of the view to `dropped`, and the thread that holds the lock processes this list."""
 
     def __init__(self) -> None:
         self.lock: threading.Lock = threading.Lock()
@@ -254,9 +254,8 @@ class Arena:
 
         Return whether this process returned the pages. During the call, the block stays in the table of this process, so
         that the owner of the arena does not use the memory for another block. If several processes drop the block at the
-        same time, they check it one after the other. If another process has a shared lock on the block, a message contains
-        the block, or a process may send a message with the block again. The pages are then not returned, because a process
-        that uses the message will drop the block later."""
+        same time, they check it one after the other. If another process has a shared lock on the block, the pages are not
+        returned: a message contains the block or may contain it again, so another process will drop the block later."""
         dropping = _DROP_LOCKS + block.offset
         _set_lock(self.locks, fcntl.F_WRLCK, dropping, wait=True)
         try:
@@ -301,7 +300,7 @@ class Arena:
             self.mapping.madvise(mmap.MADV_REMOVE, first, length)
 
     def is_free(self, offset: int) -> bool:
-        """Return whether no message contains a block and no other process holds it. Only the owner may call this.
+        """Return whether no message contains a block and no other process holds it. Only the owner may call this method.
 
         The tables are read while this process holds an exclusive lock, so that no message can lock the block in the
         meantime."""
@@ -347,7 +346,7 @@ class Arena:
         return None
 
     def open_locks(self, offsets: Iterable[int]) -> int:
-        """Open a descriptor that keeps these blocks allocated until its last copy is closed.
+        """Open a lock descriptor that keeps the blocks at `offsets` allocated until its last copy is closed.
 
         The descriptor locks at most `_MAX_RANGES` ranges. The ranges may also contain other blocks, which are then freed
         later than necessary. The caller closes the descriptor with `close_lock_fd`.
@@ -362,7 +361,7 @@ class Arena:
         return fd
 
     def lock_message(self, offsets: set[int]) -> MessageLocks:
-        """Return the lock descriptor of a message with these blocks of this arena. Call under `guard`.
+        """Return the lock descriptor of a message with the blocks at `offsets`. Call under `guard`.
 
         If the previous message contains the same blocks, return the descriptor of that message."""
         global _last_locks

@@ -45,7 +45,8 @@ class _WithTensors:
 class _WithShareOfThreads(_WithTensors):
     """Mixin for processes that start with a share of the parent's number of threads.
 
-    The share is this number divided by the number of running children of the parent, including the new one.
+    The share is the parent's number of threads divided by its number of running children, including the new
+    process.
     """
 
     @classmethod
@@ -72,7 +73,7 @@ class Process(_WithTensors, standard.Process):
 
     A process started by 'spawn' or 'forkserver' begins with the parent's number of threads divided by the number of living
     children of the parent, including the new one, unless OMP_NUM_THREADS is set. Call `set_num_threads` in the process to
-    set another number. A forked process computes with one thread, its main thread.
+    set another number of threads. A forked process computes with one thread, its main thread.
 
     Example::
 
@@ -91,7 +92,7 @@ class Process(_WithTensors, standard.Process):
 
 
 class ContextWithTensors:
-    """Mixin with the methods that replace those of the standard module's contexts."""
+    """Mixin whose methods replace methods of the standard module's contexts."""
 
     _name: str
 

@@ -1,4 +1,4 @@
-"""Counters of the objects in a queue. They stay correct if a process is killed.
+"""Counters of the objects in a queue. The counters stay correct if a process is killed.
 
 A `Ledger` is an anonymous file that all processes of a queue map into memory. Each process has a slot with two numbers: how
 many objects it has put into the queue but not yet sent, and how many tasks it has taken but not yet reported as done. The
@@ -9,15 +9,15 @@ holds it is killed.
 
 Note [Room without a lock]
 Locking the ledger takes a sixth of the time that sending a small message takes. If a queue has a limit and seems to have
-room, a process with a slot therefore puts a small object without locking the ledger. It first counts the object as unsent.
-It then reads the counts of all processes, and finally the number of messages in the pipe. If the sum is within the limit,
-the process sends the object and then no longer counts it as unsent. A process that has locked the ledger takes these steps
-in the same order. If two processes put objects at the same time, at least one of them reads the other's count: each process
-releases the lock `_own` between the write and the reads, and this release acts as a memory barrier. Together, the processes
-therefore never exceed the limit. An object that has just been sent may be counted twice for a moment, and two processes that
-compete for the last free element of the queue may both find no room. A process may therefore find less room than there is,
-but never more. If there seems to be no room, the process locks the ledger and removes the counts of processes that have
-ended.
+room, a process with a slot therefore puts a small object without locking the ledger. The process first counts the object as
+unsent. The process then reads the counts of all processes, and finally the number of messages in the pipe. If the sum is
+within the limit, the process sends the object and then no longer counts it as unsent. A process that has locked the ledger
+takes the same steps in the same order. If two processes put objects at the same time, at least one of them reads the other's
+count: each process releases the lock `_own` between the write and the reads, and this release acts as a memory barrier.
+Together, the processes therefore never exceed the limit. An object that has just been sent may be counted twice for a
+moment, and two processes that compete for the last free element of the queue may both find no room. A process may therefore
+find less room than there is, but never more. If there seems to be no room, the process locks the ledger and removes the
+counts of processes that have ended.
 
 A process without a slot can only take objects, and each object that it takes makes room for another one. As long as only one
 process has ever had a slot, this process computes how many objects there is room for, and reads the counts again only after
@@ -142,7 +142,7 @@ class Ledger:
         return sum(self._words[_FIRST + 1 : self._end() : 2]) + self._words[_ORPHANED]
 
     def lost(self) -> int:
-        """Return the number of tasks that were taken by processes that were killed."""
+        """Return the number of tasks that killed processes had taken."""
         return self._words[_LOST]
 
     def finish_one(self) -> bool:

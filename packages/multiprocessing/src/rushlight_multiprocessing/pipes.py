@@ -7,8 +7,8 @@ the reader.
 
 Note [Messages are whole]
 The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends and receives a message as a whole or not at
-all. A process that is killed meanwhile therefore leaves no part of a message in the socket. Any number of processes may send
-and receive without a lock, which a killed process could not release.
+all. A process that is killed while it sends or receives therefore leaves no part of a message in the socket. Any number of
+processes may send and receive without a lock, which a killed process could not release.
 
 The kernel also reports the total size of the messages in a pipe, and this size stays correct when a process is killed. In
 a pipe with `counted=True`, the number of messages is computed from this size: each message is padded so that its length is 1
@@ -125,7 +125,7 @@ class Connection(standard.Connection):
 
     @staticmethod
     def move_large_payload(payload: Any, outgoing: OutgoingBlocks) -> Any:
-        """Copy a large payload to shared memory, and return what to send instead. Return a small payload unchanged."""
+        """Copy a large payload to shared memory, and return its location. Return a small payload unchanged."""
         if len(payload) <= LARGE_BYTES:
             return payload
         outgoing.payload_in_block = True
@@ -145,7 +145,7 @@ class Connection(standard.Connection):
     def wait_for_room(self, timeout: float | None = None) -> bool:
         """Wait until a message can be sent without waiting for the reader, or until all readers have closed the pipe.
 
-        Return False if neither happens within `timeout` seconds.
+        Return whether the wait ended within `timeout` seconds.
         """
         poller = select.poll()
         poller.register(self._handle, select.POLLOUT)

@@ -1,9 +1,9 @@
 """A pool of processes that raises an error for a task if the process that runs the task ends without a result.
 
-The standard pool replaces such a process, and waits for the result of the task forever. This pool numbers the
-tasks. Each process has a word, an integer in memory that it shares with the pool, to which it writes the
-number of its task. When a process ends, the pool compares the words with the tasks that have no result yet,
-and so finds the tasks that are lost.
+The standard pool replaces a process that ends without a result, and waits for the result of its task forever.
+The pool of this module numbers its tasks. Each process has a word, an integer in memory that it shares with
+the pool, to which it writes the number of its task. When a process ends, the pool compares the words with the
+tasks that have no result yet, and so finds the tasks that are lost.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Pool(standard.Pool):
 
     Arguments:
         processes, initializer, initargs, maxtasksperchild: see `rushlight_multiprocessing.Pool`.
-        context: a context or None, which selects the default start method. A context of the standard module selects
-            its start method.
+        context: a context or None, which selects the default start method. For a context of the standard module, only its
+            start method is used.
 
     Each new process starts with the parent's number of threads divided by the number of processes, at least 1. If the
-    environment variable OMP_NUM_THREADS is set, it determines the number instead. Call `set_num_threads` in the
-    `initializer` to set another number.
+    environment variable OMP_NUM_THREADS is set, the variable determines the number of threads. Call `set_num_threads` in the
+    `initializer` to set another number of threads.
 
     Example::
 
@@ -198,7 +198,7 @@ class _Tasks:
         return self._received.popleft()
 
     def drop_one(self) -> bool:
-        """Remove a task from the queue when the pool ends. Return whether there was a task."""
+        """Remove a task from the queue when the pool ends. Return whether the queue contained a task."""
         self._stopped = True
         try:
             message = self.reader.try_recv_packed()

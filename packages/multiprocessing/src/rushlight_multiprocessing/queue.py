@@ -1,7 +1,7 @@
 """Queues for tensors, with the interface of the standard queues.
 
-An object is pickled by the thread that calls `put`. `put` therefore raises the errors of pickling, and later changes of the
-object are not sent.
+An object is pickled by the thread that calls `put`. `put` therefore raises errors of pickling, and changes of the object
+after `put` are not sent.
 
 A queue stays usable when one of its processes is killed at any time: each message is sent and received as a whole, without
 locks (see Note [Messages are whole] in `pipes.py`), and the unsent objects of a process are counted only while the process
@@ -35,7 +35,7 @@ _LOOK_AGAIN = 0.1
 
 
 class SimpleQueue:
-    """A pipe for any number of writers and readers: `put` waits while the pipe is full.
+    """A queue that stores objects in a pipe: `put` waits while the pipe is full.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -80,7 +80,7 @@ class SimpleQueue:
 
 
 class Queue:
-    """A queue whose `put` blocks only when `maxsize` objects are in it.
+    """A queue whose `put` blocks only while the queue contains `maxsize` objects.
 
     `put` writes a small object to the pipe if the pipe has room and no earlier object is still waiting to be written.
     In all other cases, a separate thread writes the object, which takes longer because of the switch between threads.
@@ -170,7 +170,7 @@ class Queue:
     def cancel_join_thread(self) -> None:
         """Let this process exit without waiting until all objects have been sent.
 
-        Objects that have not been sent by then are lost."""
+        Objects that have not been sent when the process exits are lost."""
         if self._join is not None:
             self._join.cancel()
 

@@ -153,7 +153,7 @@ class Copies:
         return self.copy_range(storage, start, end), *geometry, 0
 
     def copy_range(self, storage: core.UntypedStorage, start: int, end: int) -> core.UntypedStorage:
-        """Return a copy of a range of bytes, in shared memory if it is not small."""
+        """Return a copy of a range of bytes, in shared memory unless the range is small."""
         copied = _new_storage(end - start)
         bytes_of(copied, 0, end - start).copy_(bytes_of(storage, start, end))
         return copied
@@ -193,8 +193,8 @@ def bytes_of(storage: core.UntypedStorage, start: int, end: int) -> core.Tensor:
 def dumps(obj: object, copy: bool = False) -> tuple[memoryview, OutgoingBlocks]:
     """Pickle an object; return the bytes and the shared-memory blocks of its tensors.
 
-    Storages that are not in shared memory are moved there. If `copy` is true, they are copied there instead, and
-    storages of less than `INLINE_BYTES` bytes are sent as bytes."""
+    Storages that are not in shared memory are moved to shared memory. If `copy` is true, such storages are copied to shared
+    memory instead, or sent as bytes if they have less than `INLINE_BYTES` bytes."""
     if not copy and type(obj) is core.Tensor and obj.layout is core.strided and obj.numel() > 0:
         return _describe(obj)
     copies = Copies() if copy else None
@@ -211,9 +211,9 @@ _DTYPE_NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
 
 
 def _describe(tensor: core.Tensor) -> tuple[memoryview, OutgoingBlocks]:
-    """Do the same as `dumps`, but faster, for a message that is one tensor.
+    """Pickle a message that consists of one tensor; this is faster than `dumps`.
 
-    Pickle only numbers that describe the tensor.
+    Only numbers that describe the tensor are pickled.
     """
     storage = storage_of(tensor)
     block, view, byte_offset = move_to_shared_memory(storage)
@@ -253,7 +253,7 @@ def loads(data: Any, incoming: IncomingBlocks | None) -> Any:
 
 
 def attach(key: int, size: int, fd: int) -> Arena:
-    """Return the arena with the key `key`. If this process has not mapped it yet, map its file, the descriptor `fd`."""
+    """Return the arena with the key `key`. If this process has not mapped the arena yet, map its file `fd`."""
     with guard:
         arena = attached.get(key)
         if arena is None:
@@ -286,7 +286,8 @@ def rebuild_inline(data: bytearray) -> core.UntypedStorage:
 def reduce_tensor(tensor: core.Tensor) -> Any:
     """Return the function and the arguments from which another process rebuilds a tensor, as `__reduce__` does.
 
-    A dense tensor is reduced to its storage, dtype, shape, strides and offset, and a sparse one to its parts.
+    A dense tensor is reduced to its storage, dtype, shape, strides and offset, and a sparse tensor to the
+    tensors that it consists of.
 
     Shape:
         - `tensor`: (*), of any shape.
@@ -442,7 +443,7 @@ def arguments_read() -> None:
 def init_reductions() -> None:
     """Register tensors and storages with the pickler of the standard module `multiprocessing`.
 
-    It is called when the package is imported; further calls change nothing.
+    The import of the package calls this function; further calls have no effect.
 
     Example:
         >>> from multiprocessing.reduction import ForkingPickler

@@ -13,7 +13,7 @@ from .arena import PUNCH_BYTES, Block, find, guard
 
 
 class BlockLocation(NamedTuple):
-    """The block that contains a storage's data, and the storage's offset in it."""
+    """The block that contains the data of a storage, and the offset of the storage in the block."""
 
     block: Block
     view: memoryview  # keeps the block
@@ -26,8 +26,8 @@ Memory = TypeVar("Memory", core.Tensor, core.UntypedStorage)
 def share_memory_(data: Memory) -> Memory:
     """Move a storage, or the storage of a tensor, to shared memory in place, and return the argument.
 
-    Afterwards, all tensors that use the storage are in shared memory, and a process that receives one of these tensors uses
-    the same memory. The move copies the data once. An argument that is already in shared memory is returned unchanged.
+    All tensors that use the storage are then in shared memory, and a process that receives one of these tensors uses the
+    same memory. The move copies the data once. An argument that is already in shared memory is returned unchanged.
 
     Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf.
 
@@ -61,7 +61,7 @@ def is_shared(data: core.Tensor | core.UntypedStorage) -> bool:
 def empty(size: Sequence[int], dtype: core.dtype) -> core.Tensor:
     """Return an uninitialised contiguous tensor in shared memory.
 
-    The memory is kept for reuse when the tensor is destroyed, so use this function for batches rather than weights.
+    The memory is kept for reuse when the tensor is destroyed, so use this function for short-lived tensors such as batches.
 
     Arguments:
         size: the shape.
@@ -146,7 +146,7 @@ def tensor_over(
 
 
 def extent(tensor: core.Tensor) -> tuple[int, int]:
-    """Return the range of bytes that a non-empty tensor uses in its storage, as beginning and end."""
+    """Return the beginning and the end of the range of bytes that a non-empty tensor uses in its storage."""
     item = tensor.dtype.itemsize
     last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     first = tensor.storage_offset() * item

@@ -128,8 +128,8 @@ def start_processes(
 
     Arguments:
         fn: the function.
-        args: further arguments, which follow the number of the process.
-        nprocs: the number of processes.
+        args: the arguments of `fn` after the process index `i`.
+        nprocs: the number of processes to start.
         join: whether to wait for the processes.
         daemon: whether the processes are daemons, which end with the calling process.
         start_method: "fork", "spawn" or "forkserver".
@@ -172,13 +172,14 @@ def spawn(
 
     If a process fails, the other processes are terminated and an exception is raised: ProcessRaisedException if `fn` raised
     an exception, and ProcessExitedException if the process was killed or exited. Tensors in `args` are shared, not copied.
-    The processes end when the calling process ends, for whatever reason. Each process starts with the calling process's
-    number of threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is set.
+    The processes end when the calling process ends, even if the calling process is killed. Each process starts with the
+    calling process's number of threads divided by `nprocs`, at least 1, unless the environment variable OMP_NUM_THREADS is
+    set.
 
     Arguments:
         fn: the function.
-        args: further arguments, which follow the number of the process.
-        nprocs: the number of processes.
+        args: the arguments of `fn` after the process index `i`.
+        nprocs: the number of processes to start.
         join: whether to wait for the processes. If False, a `ProcessContext` is returned, whose method `join` waits for
             the processes.
         daemon: whether the processes are daemons, which end with the calling process.

@@ -51,7 +51,7 @@ class SharedMemoryTransport:
         heap().reuse = reuse
 
     def memory_left(self) -> int | None:
-        """Return how many bytes of memory the process may still use; None without a limit."""
+        """Return how many bytes of memory the process may still use, or None if there is no limit."""
         limit = tightest_limit()
         return None if limit is None else limit.left
 

@@ -17,8 +17,8 @@ from ._typing import Any
 def operator(name: str) -> Callable[..., Any]:
     """Return core's operator `name`.
 
-    If the installed core lacks the operator, return a function that raises an error when it is called. So the package can be
-    imported even if some of its layers cannot be used with this core.
+    If the installed core lacks the operator, return a function that raises an error when it is called. The
+    package can therefore be imported even if some of its layers cannot be used with the installed core.
     """
     found = getattr(core, name, None)
     if found is not None:

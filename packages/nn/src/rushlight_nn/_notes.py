@@ -11,7 +11,8 @@ class PathNote(str):
     """A note on an exception, with the path to the module that raised it.
 
     The path begins at the outermost module through which the exception has propagated so far. The note stores this module,
-    so that an enclosing module can prepend its own name. Pickling an exception keeps only the text of the note.
+    so that an enclosing module can prepend its own name. A pickled exception contains only the text of the
+    note.
     """
 
     __slots__ = ("failed", "outermost", "path")
@@ -35,7 +36,7 @@ class PathNote(str):
 
 
 def add_path(module: Any, error: BaseException) -> None:
-    """Prepend the name of `module` to the path in the note on `error`, or add a note if there is no such path.
+    """Prepend the name of `module` to the path in the note on `error`, or add a note if `error` has no such note yet.
 
     This function is called for each module through which the error propagates, from the innermost to the outermost.
     """

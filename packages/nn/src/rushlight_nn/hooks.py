@@ -87,7 +87,7 @@ NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """A table of hooks that are called for every module. Calls of modules skip these tables while all of them are empty."""
+    """A table of hooks that are called for every module. Module calls skip these tables if all are empty."""
 
     __slots__ = ()
 
@@ -128,7 +128,7 @@ _GLOBAL_TABLES = (
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, args)` before `forward` of every module, before the module's own hooks.
+    """Register `hook(module, args)`, called before `forward` of every module and before the module's own hooks.
 
     Args:
         hook: the function. A return value other than None replaces the positional arguments.
@@ -150,12 +150,12 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call `hook(module, args, output)` after `forward` of every module, before the module's own hooks.
+    """Register `hook(module, args, output)`, called after `forward` of every module and before the module's own hooks.
 
     Args:
         hook: the function. A return value other than None replaces the output.
-        with_kwargs: call ``hook(module, args, kwargs, output)``.
-        always_call: call the hook also if forward or an earlier hook raised an error.
+        with_kwargs: whether to call the hook as ``hook(module, args, kwargs, output)``.
+        always_call: whether to call the hook even if `forward` or an earlier hook raised an error.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -180,7 +180,7 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` for every module, after computing the gradients of the module's outputs.
+    """Register `hook(module, grad_output)`, called for every module once its output gradients are computed.
 
     Args:
         hook: the function. A return value other than None replaces the gradients.
@@ -198,7 +198,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module, after computing the gradients of the module's inputs.
+    """Register `hook(module, grad_input, grad_output)`, called for every module once its input gradients are computed.
 
     Args:
         hook: the function. A return value other than None replaces `grad_input`.
@@ -219,11 +219,10 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` for every module, after computing the gradients of the module's inputs.
+    """Register `hook(module, grad_input, grad_output)`, called for every module once its input gradients are computed.
 
-    The hook is called in the same way as a hook of :func:`register_module_full_backward_hook`, which is the
-    newer function. While hooks of one of these two functions are registered, the other function raises
-    RuntimeError.
+    Prefer the newer function :func:`register_module_full_backward_hook`, whose hooks are called in the same
+    way. While a hook of one of these functions is registered, the other function raises RuntimeError.
 
     Raises:
         RuntimeError: a hook of :func:`register_module_full_backward_hook` is registered.
@@ -255,7 +254,7 @@ _global_module_registration_hooks = HookTable()
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, parameter)` when a parameter is registered in a module.
+    """Register `hook(module, name, parameter)`, called when a parameter is registered in any module.
 
     Args:
         hook: the function. A return value other than None is registered instead of the parameter.
@@ -274,7 +273,7 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, buffer)` when a buffer is registered in a module.
+    """Register `hook(module, name, buffer)`, called when a buffer is registered in any module.
 
     Args:
         hook: the function. A return value other than None is registered instead of the buffer.
@@ -294,7 +293,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, child)` when a module is registered in another module.
+    """Register `hook(module, name, child)`, called when a module is registered as a child of any module.
 
     Args:
         hook: the function. A return value other than None is registered instead of the child.
@@ -312,7 +311,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
-    """Call the registration hooks, and return `value`, or the object that a hook returned to replace it."""
+    """Call the registration hooks, and return `value` or the object with which a hook replaced it."""
     for hook in list(hooks.values()):
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -353,10 +352,10 @@ class Hooks:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, args)` before every call of `forward`.
+        """Register `hook(module, args)`, called before every call of `forward`.
 
-        A return value other than None replaces the positional arguments. With `with_kwargs` the call is
-        `hook(module, args, kwargs)`, and the hook returns None or a pair `(args, kwargs)`.
+        A return value other than None replaces the positional arguments. If `with_kwargs` is true, the hook
+        is called as `hook(module, args, kwargs)`, and must return None or a pair `(args, kwargs)`.
         """
         return self._register_call_hook("_forward_pre_hooks", hook, prepend, {"with_kwargs": with_kwargs})
 
@@ -368,11 +367,11 @@ class Hooks:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after every call of `forward`.
+        """Register `hook(module, args, output)`, called after every call of `forward`.
 
-        A return value other than None replaces the output. With `with_kwargs` the call is
-        `hook(module, args, kwargs, output)`. With `always_call` the hook is also called, with the output None, if forward or
-        an earlier hook raised an error.
+        A return value other than None replaces the output. If `with_kwargs` is true, the hook is called as
+        `hook(module, args, kwargs, output)`. If `always_call` is true, the hook is called even if `forward`
+        or an earlier hook raised an error; `output` is then None.
         """
         flags = {"with_kwargs": with_kwargs, "always_called": always_call}
         return self._register_call_hook("_forward_hooks", hook, prepend, flags)
@@ -380,7 +379,7 @@ class Hooks:
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the module's outputs have been computed.
+        """Register `hook(module, grad_output)`, called when the gradients of the module's outputs have been computed.
 
         A return value other than None replaces `grad_output`. The hook requires an implementation of autograd, such as
         rushlight-autograd.
@@ -388,7 +387,7 @@ class Hooks:
         return self._register_call_hook("_backward_pre_hooks", hook, prepend, {})
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs have been computed.
+        """Register `hook(module, grad_input, grad_output)`, called when the gradients of the module's inputs are computed.
 
         `grad_input` and `grad_output` are tuples, with None where there is no gradient. `grad_input` contains only the
         gradients of positional arguments. A return value other than None replaces `grad_input`. The hook
@@ -402,9 +401,10 @@ class Hooks:
         return self._register_call_hook("_backward_hooks", hook, prepend, {})
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` as :meth:`register_full_backward_hook` does.
+        """Register `hook(module, grad_input, grad_output)`, called like a hook of :meth:`register_full_backward_hook`.
 
-        `register_full_backward_hook` is the newer method. A module cannot use both methods.
+        Prefer the newer method `register_full_backward_hook`. A module cannot have hooks that were registered
+        with both methods.
 
         Raises RuntimeError if :meth:`register_full_backward_hook` was called before for this module.
         """
@@ -481,8 +481,9 @@ class Hooks:
 class BackwardGate:
     """An object that runs the backward hooks of one call of a module.
 
-    The inputs and outputs pass through identity functions, whose backward functions run the hooks. Hooks on the tensors
-    themselves would not be sufficient: the gradient of an input that is also used elsewhere is a sum over all its uses.
+    The inputs and outputs pass through identity functions, whose backward functions run the hooks. Hooks on
+    the input tensors themselves would not suffice: the gradient of an input that is also used elsewhere is a
+    sum over all its uses.
     """
 
     def __init__(self, module: Any) -> None:
@@ -581,8 +582,8 @@ def _identity(
 ) -> tuple[Tensor, ...]:
     """Return views of `tensors`.
 
-    The backward pass calls `ready` with the tuple of the views' gradients. The tuple that `ready` returns
-    contains the gradients of `tensors`.
+    The backward pass calls `ready` with a tuple of the gradients of the views. `ready` returns a tuple of the
+    gradients of `tensors`.
     """
     global _identity_function
     if _identity_function is None:

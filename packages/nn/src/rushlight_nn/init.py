@@ -1,6 +1,6 @@
 """Functions that fill tensors with initial values.
 
-Every function fills its tensor in place, without recording gradients, and returns this tensor.
+Each function fills a tensor in place, without recording gradients, and returns the tensor.
 """
 
 from __future__ import annotations
@@ -168,10 +168,10 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill a tensor with normally distributed numbers that lie in [a, b].
 
-    The function uses rejection sampling. If a normally distributed number lies in [a, b] with a probability above 0.3, the
-    function draws from the normal distribution, and draws the numbers outside of the interval again. Otherwise, the function
-    draws from the uniform distribution on [a, b], and accepts each number with a probability equal to its normal density
-    divided by the largest normal density in [a, b].
+    The function uses rejection sampling. If more than 30 % of the normal distribution lies in [a, b], the
+    function draws from the normal distribution, and redraws the numbers outside of the interval. If at most
+    30 % lies in [a, b], the function draws uniformly from [a, b], and accepts a number with a probability
+    equal to its normal density divided by the largest normal density in [a, b].
 
     Args:
         tensor: the tensor, which is returned.
@@ -236,7 +236,7 @@ def _reject_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float,
 
 @_outside_autograd
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill a tensor with one value.
+    """Fill a tensor with the value `val`.
 
     Args:
         tensor: the tensor, which is returned.

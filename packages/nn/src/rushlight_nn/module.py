@@ -154,7 +154,7 @@ class Module(Traversal, Hooks, State):
                 raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the output of the module. A module that is called must define this method."""
+        """Compute the output of the module. A subclass must define this method if its instances are called."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     # Attributes ---------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class Module(Traversal, Hooks, State):
         object.__delattr__(self, name)
 
     def _set_class(self, cls: Any) -> None:
-        """Change the class. If the new class requires it, add or remove the attributes that mirror the tables."""
+        """Set `__class__`. Add or remove the attributes that mirror the tables if the new class requires this change."""
         mirrored = self._mirrored
         object.__setattr__(self, "__class__", cls)
         if self._mirrors() != mirrored and "_parameters" in self.__dict__:
@@ -293,7 +293,7 @@ class Module(Traversal, Hooks, State):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add, under `name`, a tensor that is part of the state but is not trained.
+        """Add a buffer: a tensor called `name` that is part of the module's state but is not trained.
 
         Args:
             name: the attribute's name.
@@ -404,7 +404,7 @@ class Module(Traversal, Hooks, State):
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move parameters and buffers to `device` without copying their values, for example from `meta`.
 
-        The values are arbitrary afterwards.
+        The values are uninitialised afterwards.
         """
         return self._apply(lambda tensor: core.empty_like(tensor, device=device), recurse)
 
@@ -432,7 +432,7 @@ class Module(Traversal, Hooks, State):
         return self._to_floating(core.bfloat16)
 
     def share_memory(self) -> Self:
-        """Move parameters and buffers to memory that other processes can share."""
+        """Move parameters and buffers to shared memory."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
     # Modes and gradients ------------------------------------------------------------------------------------
@@ -462,13 +462,13 @@ class Module(Traversal, Hooks, State):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set whether gradients of the parameters are computed."""
+        """Set `requires_grad` of all parameters."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or with `set_to_none=False` fill them with zeros."""
+        """Set the gradients of all parameters to None or, if `set_to_none` is false, to zero."""
         for parameter in self.parameters():
             if set_to_none:
                 parameter.grad = None

@@ -22,7 +22,8 @@ class Parameter(Tensor):
 
     Args:
         data: the values, which are shared, not copied. Default: an empty tensor.
-        requires_grad: whether gradients are recorded. Only floating-point and complex parameters can require gradients.
+        requires_grad: whether to compute gradients. Only floating-point and complex parameters can require
+            gradients.
 
     Raises:
         TypeError: `data` is not a tensor.
@@ -168,9 +169,9 @@ class UninitializedTensorMixin:
         requires_grad: bool
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Give the tensor its shape, in place. The tensor then becomes an ordinary parameter or buffer.
+        """Allocate the tensor with the given shape, in place. The tensor then becomes an ordinary parameter or buffer.
 
-        `shape` is an int or a sequence of ints. The values are arbitrary. By default, device and dtype do not change.
+        `shape` is an int or a sequence of ints. The values are uninitialised. By default, device and dtype do not change.
         """
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
@@ -239,13 +240,14 @@ def is_lazy(param: Any) -> bool:
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet, used by lazy layers.
 
-    The parameter can be passed to an optimizer, moved to another device, and converted to another dtype. Other uses raise an
-    error until `materialize` gives the parameter a shape. The object then becomes an ordinary parameter.
+    The parameter can be passed to an optimizer, moved to another device, and converted to another dtype.
+    Other uses raise an error until `materialize` sets the shape. The object then becomes an ordinary
+    parameter.
 
     Args:
-        requires_grad: whether gradients are recorded.
-        device: device of the future values.
-        dtype: dtype of the future values.
+        requires_grad: whether the tensor requires gradients.
+        device: the device on which the tensor will be allocated.
+        dtype: the dtype of the tensor when it is allocated.
 
     Raises:
         ValueError: the parameter is used before it has a shape. (Reading `shape` raises RuntimeError.)
@@ -277,9 +279,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape is not known yet; see :class:`UninitializedParameter`.
 
     Args:
-        requires_grad: whether gradients are recorded. Buffers rarely need gradients.
-        device: device of the future values.
-        dtype: dtype of the future values.
+        requires_grad: whether the tensor requires gradients. Buffers rarely need gradients.
+        device: the device on which the tensor will be allocated.
+        dtype: the dtype of the tensor when it is allocated.
         persistent: whether the module's `state_dict` includes the buffer.
 
     Example:
@@ -322,7 +324,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Return those of `kwargs` that functions such as `empty` accept. Layers use them to create their tensors.
+    """Return the entries of `kwargs` that functions such as `empty` accept. Layers use them to create their tensors.
 
     The accepted arguments are `device`, `dtype` and `memory_format`, which may also be given in a dictionary
     `factory_kwargs`.
@@ -350,7 +352,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def zero_gradient(parameter: Tensor) -> None:
-    """Detach the gradient of a parameter from its graph, and fill it with zeros in place."""
+    """Detach the gradient of a parameter from its graph, and fill the gradient with zeros in place."""
     grad = parameter.grad
     if grad is None:
         return

@@ -11,8 +11,8 @@ a dictionary, which takes four times as long.
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
 attributes) expects PyTorch's lookup, in which entries are found only through `__getattr__`. The tables of its modules are
 therefore plain dictionaries, whose entries are not attributes of the instance. `Module._mirrors` detects such classes
-whenever a class or an object is created, and sets their attribute `_mirrored` to False. Modules of such a class that already
-exist keep the tables that they have.
+whenever a class or an object is created, and sets their attribute `_mirrored` to False. Existing modules of
+such a class keep their tables.
 
 Each table updates the attributes of its module, because programs edit the tables directly (`module._parameters["w"] = p`,
 `del module._parameters["w"]`). A table refers to its module by a weak reference. A strong reference would create a cycle,

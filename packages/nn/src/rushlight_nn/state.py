@@ -82,7 +82,8 @@ def _run_post_hooks(module: Any, result: IncompatibleKeys) -> None:
 class State:
     """The part of Module that implements `state_dict` and `load_state_dict`.
 
-    Note [Loading is all or nothing] Loading first walks the whole tree and collects missing keys, unexpected keys and
+    Note [Loading is all or nothing] Loading first traverses all modules and collects missing keys, unexpected
+        keys and
     tensors of the wrong shape. Values are copied only afterwards, so that a state that does not fit leaves the module
     unchanged. The functions that will copy the values are collected in the list `local_metadata["deferred"]`. A module that
     overrides `_load_from_state_dict` may ignore this list and copy immediately. Setting an extra state may create the
@@ -119,7 +120,7 @@ class State:
 
         Args:
             destination: a dictionary to fill instead of a new one.
-            prefix: text that is put in front of every name.
+            prefix: a prefix for all names.
             keep_vars: whether to return the parameters themselves, which require gradients, instead of detached
                 tensors.
         """
@@ -170,8 +171,8 @@ class State:
         Args:
             state_dict: a state, as returned by :meth:`state_dict`.
             strict: whether missing and unexpected keys are an error.
-            assign: whether to use the tensors of the state themselves in the module instead of copying from them; the
-                entries of the module then have the dtypes and devices of the state.
+            assign: whether to assign the tensors of the state to the module instead of copying their values.
+                The parameters and buffers then have the dtypes and devices of the state.
 
         Returns:
             the missing and the unexpected keys.
@@ -281,7 +282,7 @@ class State:
     ) -> None:
         """Load the entries of this module, but not of its children.
 
-        Override this method to read states of an older layout; see `_version`.
+        Override this method to load states that older versions of the module saved; see `_version`.
         """
         for hook, with_module in list(self._load_state_dict_pre_hooks.values()):
             first = (self,) if with_module else ()
@@ -376,11 +377,11 @@ class State:
     # Hooks --------------------------------------------------------------------------------------------------
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, prefix, keep_vars)` before `state_dict` reads the module."""
+        """Register `hook(module, prefix, keep_vars)`, called before `state_dict` reads the module."""
         return self._hook_table("_state_dict_pre_hooks").add(hook)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has read the module."""
+        """Register `hook(module, state_dict, prefix, local_metadata)`, called after `state_dict` has read the module."""
         return self._hook_table("_state_dict_hooks").add((hook, False))  # type: ignore[attr-defined]
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -388,10 +389,11 @@ class State:
         return self._hook_table("_state_dict_hooks").add((hook, True))  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Before the module loads a state, call `hook` with the entries of the module and its descendants.
+        """Register `hook`, called with the entries of the module and its descendants before the module loads a state.
 
-        The hook gets the arguments (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs). The hook may rename keys of `state_dict`, which is a copy of the caller's dictionary.
+        The arguments of the hook are (module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs). The hook may rename keys of `state_dict`, which is a copy of the
+        caller's dictionary.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
@@ -402,8 +404,8 @@ class State:
         return table.add((hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after loading.
+        """Register `hook(module, incompatible_keys)`, called after the module has loaded a state.
 
-        The hook may remove keys from `missing_keys` and `unexpected_keys`. A removed key is not an error.
+        The hook may remove keys from `missing_keys` and `unexpected_keys`. A removed key raises no error.
         """
         return self._hook_table("_load_state_dict_post_hooks").add(hook)  # type: ignore[attr-defined]

@@ -52,7 +52,7 @@ class Traversal:
                 yield start + name, value
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield the parameters of the module and, if `recurse`, of its descendants."""
+        """Yield the parameters of the module and, if `recurse` is true, of its descendants."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
@@ -63,7 +63,7 @@ class Traversal:
         return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers of the module and, if `recurse`, of its descendants."""
+        """Yield the buffers of the module and, if `recurse` is true, of its descendants."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
@@ -123,7 +123,7 @@ class Traversal:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at the dotted path `target`. With `strict` there must already be a module at this path."""
+        """Set the module at the dotted path `target`. If `strict` is true, a module must already exist at this path."""
         if not target:
             raise ValueError("set_submodule(target): got an empty path, needs the path of a descendant")
         path, _, name = target.rpartition(".")

@@ -1,4 +1,4 @@
-"""A profiler for programs that use rushlight-core, which shows where they spend time and memory.
+"""A profiler that shows where a program that uses rushlight-core spends time and memory.
 
 `profile()` records operators, backward nodes, named spans and memory. The results can be printed as a table,
 exported as a Chrome trace or as an HTML page, and summarized as suggestions for changes. While nothing is recorded,

@@ -2,7 +2,7 @@
 
 Recording is enabled for each thread separately. When a new thread calls a function for the first time, Python calls the
 function that was passed to `threading.setprofile`. `NewThreads` passes a function that enables recording for the thread and
-restores the former profile function of the thread, so that it is called only once per thread.
+restores the former profile function of the thread, so that Python calls this function only once per thread.
 """
 
 from __future__ import annotations

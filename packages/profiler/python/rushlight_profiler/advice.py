@@ -1,7 +1,7 @@
 """Suggestions for changes to a program, which are derived from a recording.
 
-Each rule is a function, which gives advice only if a change could save a large enough share of the time. Shares
-are relative to the time in operators and nodes on all threads, unless a rule states otherwise.
+Each rule is a function that yields a suggestion only if a change could save a large enough share of the time.
+Shares are relative to the time in operators and nodes on all threads, unless a rule states otherwise.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Advice(NamedTuple):
 
 
 class AdviceList(list[Advice]):
-    """A list of suggestions. `print` shows it as text.
+    """A list of suggestions. `print` shows the list as text.
 
     Example:
         >>> with torch.profiler.profile() as prof:

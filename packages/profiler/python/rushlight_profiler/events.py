@@ -59,7 +59,7 @@ def format_memory(nbytes: float) -> str:
 
 
 class FunctionEvent:
-    """A call of an operator, a backward node or a named span.
+    """An event: a call of an operator, a run of a backward node, or a named span.
 
     Attributes: `name`, `overload_name`, `kind` ("operator", "node" or "annotation"), `thread`, `time_range`,
     `cpu_parent` and `cpu_children` (the spans around and inside it on its thread), `sequence_nr` (a number that an operator

@@ -14,7 +14,7 @@ from .sinks import make_sink
 
 
 class MemoryPoint(NamedTuple):
-    """The amount of memory in use between a point in time and the next change."""
+    """The memory in use from a point in time until the next change."""
 
     time: float
     """Microseconds since the recording began."""
@@ -117,7 +117,7 @@ class Recording:
         _write(path, (f"{line} {round(us)}\n" for line, us in sums.items() if round(us)))
 
     def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
-        """Write to a file how the memory in use changes over time.
+        """Write the memory in use over time to a file.
 
         If the path ends with .html, the page of `export_html` is written. Otherwise, the file contains JSON:
         [[microseconds...], [bytes...]]. Raises RuntimeError if memory was not recorded."""

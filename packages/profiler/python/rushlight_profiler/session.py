@@ -116,7 +116,8 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile:  # noqa: N801  PyTorch's name
     """A profiler that records operators, backward nodes, named spans and, if enabled, memory, from `start` to `stop`.
 
-    A profile is a context manager. Results can be read after it has stopped, or, with a schedule, in `on_trace_ready`.
+    A profile is a context manager. Results can be read after the profile has stopped, or, with a schedule, in
+    `on_trace_ready`.
 
     Args:
         activities: the members of ProfilerActivity to record; None for all supported members. For unsupported
@@ -133,7 +134,7 @@ class profile:  # noqa: N801  PyTorch's name
             Any further events of the thread are counted, but not stored.
 
     Threads that Python starts during the recording are recorded; a thread that was already running is recorded from its
-    first `record_function` on. `start` raises RuntimeError while another profile records.
+    first `record_function` on. `start` raises RuntimeError while another profile is active.
 
     Example:
         >>> model, x = nn.Linear(8, 4), torch.randn(2, 8)
@@ -191,7 +192,7 @@ class profile:  # noqa: N801  PyTorch's name
     # --- when -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the profile, with step 0. Raises RuntimeError while this or another profile records."""
+        """Start the profile, with step 0. Raises RuntimeError while this or another profile is active."""
         if self._active:
             raise RuntimeError("profile.start(): the profiler has been started already")
         self.step_num = 0
@@ -200,7 +201,7 @@ class profile:  # noqa: N801  PyTorch's name
         self._begin_step()
 
     def step(self) -> None:
-        """End a step and begin the next. Raises RuntimeError before `start`."""
+        """End the current step and begin the next step. Raises RuntimeError if the profile was not started."""
         if not self._active:
             raise RuntimeError(
                 "profile.step(): the profiler has not been started\nhint: with profile(...) as prof: ... prof.step()"
@@ -211,7 +212,7 @@ class profile:  # noqa: N801  PyTorch's name
         self._begin_step()
 
     def stop(self) -> None:
-        """End the last step. Does nothing unless the profile was started."""
+        """End the last step, and stop the profile. Does nothing if the profile was not started."""
         if not self._active:
             return
         self._end_step()
@@ -370,7 +371,7 @@ class profile:  # noqa: N801  PyTorch's name
 
 
 def recorded_data() -> dict[str, bool] | None:
-    """Return a dict that says whether shapes, memory and stacks are recorded, or None if no profile records.
+    """Return a dict that says whether shapes, memory and stacks are recorded, or None if no profile is active.
 
     Example:
         >>> with torch.profiler.profile(record_shapes=True):
@@ -385,7 +386,9 @@ def recorded_data() -> dict[str, bool] | None:
 
 
 def events_so_far() -> EventList:
-    """Return the finished events of the profile that is recording, without ending it; an empty list if there is none.
+    """Return the finished events of the active profile, without stopping the profile.
+
+    The list is empty if no profile is active.
 
     Example:
         >>> with torch.profiler.profile():
@@ -400,10 +403,10 @@ def events_so_far() -> EventList:
 def trace_handler(
     folder: str, format: str = "chrome", worker_name: str | None = None, suffix: str | None = None
 ) -> Callable[[profile], None]:
-    """Return an `on_trace_ready` that writes each window of recorded steps to a separate file.
+    """Return a function for `on_trace_ready` that writes each window of recorded steps to a separate file.
 
     Args:
-        folder: the folder. It is created if it does not exist.
+        folder: the folder, which is created if it does not exist.
         format: a format of `Recording.export`, such as "chrome".
         worker_name: first part of the file names, before the time; by default the host and the process.
         suffix: last part of the file names.
@@ -429,7 +432,8 @@ def trace_handler(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """Return an `on_trace_ready` that writes Chrome traces with the file names that TensorBoard's plug-in requires.
+    """Return a function for `on_trace_ready` that writes Chrome traces with the file names that TensorBoard's plug-in
+    requires.
 
     Args:
         dir_name: the folder.

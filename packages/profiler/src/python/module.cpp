@@ -99,7 +99,7 @@ PyObject* py_copy_events(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"start", py_start, METH_VARARGS,
-     "start(wanted, capacity): Begin a recording. Raises RuntimeError during another recording."},
+     "start(wanted, capacity): Begin a recording. Raises RuntimeError if another recording is active."},
     {"stop", py_stop, METH_NOARGS, "End the recording, and return whether a recording was active."},
     {"collect", py_collect, METH_VARARGS,
      "collect(release, event_type, argument_type): Return the data of the last recording, and discard it."},

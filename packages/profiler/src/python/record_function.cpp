@@ -21,9 +21,10 @@ struct RecordFunction {
 constexpr const char* kDoc =
     "record_function(name, args=None)\n--\n\n"
     "Records a span of time under `name`: the time of a `with` block, or of each call of a decorated function.\n\n"
-    "While no profile is recorded, it has no effect. `args` is a text that is stored with the span. A thread\n"
-    "that was running before the recording began is recorded from its first `record_function` on.\n"
-    "Raises TypeError if `name` is not a string.";
+    "`record_function` has no effect while no profile is being recorded. `args` is a text that is stored with\n"
+    "the span. A thread that was running before the recording began is recorded from its first\n"
+    "`record_function` on.\n"
+    "Raises TypeError if `name` is not a string, or if `args` is neither a string nor None.";
 
 RecordFunction* cast(PyObject* o) { return reinterpret_cast<RecordFunction*>(o); }
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N999
-"""The names of core's extension module, and those names of PyTorch's extension module that libraries use."""
+"""The names of core's extension module, and the names of PyTorch's extension module that libraries use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Value(_Traced):
 
 
 class PyTorchFileReader:
-    """Type of readers of PyTorch's archives, for annotations. Use `torch.load` to read an archive."""
+    """Type of PyTorch's archive readers, for annotations. Use `torch.load` to read an archive."""
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(
@@ -71,7 +71,7 @@ class DispatchKeySet(frozenset[str]):
 
 
 class _ExcludeDispatchKeyGuard:
-    """A context manager without effect."""
+    """A context manager that does nothing."""
 
     def __init__(self, keys: Any) -> None:
         pass

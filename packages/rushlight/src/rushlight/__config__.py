@@ -11,7 +11,7 @@ __all__ = ["parallel_info", "show"]
 def show() -> str:
     """Return a text with the version and the CPU kernels in use, for bug reports.
 
-    Unlike PyTorch's text, this text does not list compiler flags.
+    Unlike in PyTorch, the text does not list compiler flags.
 
     Example:
         >>> print(torch.__config__.show())  # doctest: +ELLIPSIS

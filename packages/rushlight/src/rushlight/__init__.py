@@ -239,7 +239,7 @@ if not TYPE_CHECKING:
 
 
 def _find(name: str) -> str | None:
-    """If one of the most used modules has `name`, return the full name, such as `nn.Linear` for `Linear`; otherwise None."""
+    """Return the path of `name` in the most used modules, such as `nn.Linear` for `Linear`, or None."""
     from contextlib import suppress
     from importlib import import_module
 

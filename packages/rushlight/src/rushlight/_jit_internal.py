@@ -1,4 +1,4 @@
-"""Decorators and types of TorchScript that libraries import. They have no effect: code is not compiled."""
+"""Decorators and types of TorchScript that libraries import. These have no effect: code is not compiled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def boolean_dispatch(
     module_name: Any,
     func_name: Any,
 ) -> Callable[..., Any]:
-    """Return a function that calls `if_true` if its argument `arg_name` is true, and `if_false` otherwise."""
+    """Return a function that calls `if_true` if the argument `arg_name` is true, and `if_false` otherwise."""
 
     def choose(*args: Any, **kwargs: Any) -> Any:
         chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)

@@ -2,7 +2,7 @@
 
 `rushlight._Finder` looks up modules in this table, and the build writes stubs for them. The entry of a module maps each
 original module to the names that are re-exported from it, separated by spaces. `name:alias` re-exports a name under another
-name, and `*` stands for all names of the original module, including names that are loaded when they are first used.
+name, and `*` re-exports all names of the original module, including names that are loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Functions that print tensors, under PyTorch's module path. Libraries use them to print tensor classes of their own."""
+"""Functions that print tensors, under PyTorch's module path.
+
+Libraries call these functions to print their own tensor classes.
+"""
 
 from __future__ import annotations
 

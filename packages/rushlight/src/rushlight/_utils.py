@@ -48,7 +48,7 @@ def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[T
 def _reorder_tensors_as(tensors: Sequence[Tensor], ordered_tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Reorder `tensors`, so that each has the dtype of the tensor at the same position in `ordered_tensors`.
 
-    Tensors of the same dtype keep their order.
+    The order of tensors of the same dtype is preserved.
     """
     by_dtype: dict[Any, list[Tensor]] = {}
     for tensor in tensors:
@@ -80,7 +80,8 @@ def _get_all_device_indices() -> list[int]:
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
     """Return the index of a device.
 
-    If `optional` is true, None stands for the current GPU. If `allow_cpu` is true, the index of the CPU is -1.
+    If `optional` is true, return the current GPU's index for None and for a GPU without an index. If
+    `allow_cpu` is true, return -1 for the CPU.
     """
     if isinstance(device, str):
         device = core.device(device)
@@ -102,7 +103,7 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
 
 
 def _get_device_module(device_type: str) -> Any:
-    """Return the module of functions for a device type, such as `torch.cuda` for "cuda"."""
+    """Return the module for a device type, such as `torch.cuda` for "cuda"."""
     from rushlight.accelerator import get_device_module
 
     return get_device_module(device_type)
@@ -118,7 +119,7 @@ def _import_dotted_name(name: str) -> Any:
 
 
 def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """Return a call as text, for messages."""
+    """Return the text of a call, such as "f(1, x=2)", for messages."""
     named = [f"{key}={value!r}" for key, value in kwargs.items()]
     return f"{getattr(fn, '__name__', repr(fn))}({', '.join([*map(repr, args), *named])})"
 
@@ -138,7 +139,7 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> NoReturn:
-        """Raise an exception of the same class, or a RuntimeError if the class cannot be constructed from a message."""
+        """Raise an exception of the original class, or RuntimeError if its constructor fails."""
         message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         try:
             error = self.exc_type(message)

@@ -11,9 +11,9 @@ from types import ModuleType
 def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
     """Return a `__getattr__` function, which looks up names in `package`, including names that are loaded on first use.
 
-    Special names such as `__path__` raise AttributeError: a module with the `__path__` of `package` would import the
-    submodules of `package` a second time. If `module` is given, the submodules of `module` take precedence over the
-    submodules of `package`, which may define fewer names.
+    Special names such as `__path__` raise AttributeError, because a module with the `__path__` of `package`
+    would import the submodules of `package` a second time. If `module` is given, the submodules of `module`
+    take precedence over those of `package`, because the latter may define fewer names.
     """
 
     def find(name: str) -> object:

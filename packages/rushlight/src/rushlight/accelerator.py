@@ -22,7 +22,7 @@ __all__ = [
 
 
 def get_device_module(device: Any = None) -> Any:
-    """Return the module of functions for a device type: `rushlight.cpu` or `rushlight.cuda`.
+    """Return the module for a device type: `rushlight.cpu` or `rushlight.cuda`.
 
     Args:
         device: a device or its name; by default a CUDA device, or the CPU if `torch.cuda.is_available()` is False.

@@ -93,12 +93,12 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance:  # noqa: N801
-    """Accept PyTorch's setting for `compile`, which has no effect here.
+    """Accept PyTorch's settings for `compile`, which have no effect in rushlight.
 
-    `set_stance` can be called, entered by a `with` statement, or used as a decorator.
+    `set_stance` can be called as a function, used in a `with` statement, or used as a decorator.
 
     Args:
-        stance: the setting, such as "force_eager"; it is only stored.
+        stance: the setting, such as "force_eager"; it is stored, but has no effect.
 
     Example:
         >>> with torch.compiler.set_stance("force_eager"):

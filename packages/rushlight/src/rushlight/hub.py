@@ -1,7 +1,7 @@
-"""Download files of weights and keep them in a folder: `load_state_dict_from_url`.
+"""Download weights and store them in a folder: `load_state_dict_from_url`.
 
-Files of PyTorch and safetensors files are read by `rushlight.load`, which raises an error if a file contains anything but
-data. `hub.load`, which would download and run programs of other authors, is not supported.
+`rushlight.load` reads files that PyTorch wrote and safetensors files, and raises an error if a file contains
+anything but data. `hub.load`, which would download and run programs of other authors, is not supported.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """Return the folder of downloaded files.
+    """Return the folder for downloaded files.
 
-    This is the folder passed to `set_dir`, or else `$TORCH_HOME/hub`. The default of `TORCH_HOME` is
-    `$XDG_CACHE_HOME/torch`, and the default of `XDG_CACHE_HOME` is `~/.cache`.
+    The folder is `$TORCH_HOME/hub` unless another folder was passed to `set_dir`. The default of `TORCH_HOME`
+    is `$XDG_CACHE_HOME/torch`, and the default of `XDG_CACHE_HOME` is `~/.cache`.
 
     Example:
         >>> before = torch.hub.get_dir()
@@ -48,7 +48,7 @@ def get_dir() -> str:
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Set the folder of downloaded files.
+    """Set the folder for downloaded files.
 
     Args:
         d: a path, in which `~` is expanded.
@@ -111,11 +111,11 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """Return the state dict that a file contains. The file is downloaded once and then kept.
+    """Return the state dict that a file contains. The file is downloaded only if it is not yet in the folder.
 
     Args:
         url: the address of a safetensors file, or of a file that PyTorch wrote.
-        model_dir: the folder in which the file is kept; by default `checkpoints` in `get_dir()`.
+        model_dir: the folder in which the file is stored; by default `checkpoints` in `get_dir()`.
         map_location: the device of the tensors.
         progress: has no effect, because no progress is shown.
         check_hash: whether to check, after the download, that the digits at the end of the file's name are the first

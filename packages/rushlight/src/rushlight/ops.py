@@ -25,7 +25,7 @@ class _Namespace:
 class _Overload:
     """A PyTorch operator named by its overload, such as `aten.add.Tensor`.
 
-    A call of the operator calls the public function or the Tensor method of this name, whatever the overload is."""
+    Calling the operator calls the public function or the Tensor method of this name for every overload."""
 
     def __init__(self, name: str, overload: str) -> None:
         self.__name__: str = f"{name}.{overload}"

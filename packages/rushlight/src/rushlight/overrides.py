@@ -11,9 +11,9 @@ __all__ = [*_of_core, "TorchFunctionMode"]
 
 
 class TorchFunctionMode:
-    """Context manager that would intercept every function. Programs may derive from it, but entering it raises an error.
+    """The base class of modes that intercept every function in PyTorch.
 
-    Classes that define `__torch_function__` are supported.
+    Entering such a mode raises NotImplementedError. Classes that define `__torch_function__` are supported.
 
     Example:
         >>> with TorchFunctionMode():

@@ -16,16 +16,16 @@ class SobolEngine:
 
     Args:
         dimension: the number of dimensions, at most `MAXDIM`.
-        scramble: whether to permute the digits of the points and shift the sequence at random. Different seeds give
-            different sequences, from which the error of an estimate can be computed. `scipy.stats.qmc.Sobol` computes the
-            same points for the same seed.
+        scramble: whether to permute the digits of the points and shift the sequence at random. Different
+            seeds produce different sequences, so the error of an estimate can be computed from several
+            sequences. `scipy.stats.qmc.Sobol` computes the same points for the same seed.
         seed: seed of the scrambling; by default a number from the default generator.
 
     Shape:
         - Result of `draw(n)`: (n, dimension). Result of `draw_base2(m)`: (2^m, dimension).
 
     Raises:
-        ImportError: SciPy, which has the table of Joe and Kuo (2008), is not installed.
+        ImportError: SciPy, which contains the direction numbers of Joe and Kuo (2008), is not installed.
         ValueError: the number of dimensions is out of range.
 
     Example:
@@ -86,7 +86,7 @@ class SobolEngine:
         return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Return to the first point of the sequence."""
+        """Reset the generator to the first point of the sequence."""
         self._sequence.reset()
         self.num_generated = 0
         return self

@@ -34,7 +34,7 @@ DEFAULT_PROTOCOL = 2
 class SourceChangeWarning(Warning):
     """The class of PyTorch's warnings about modules whose source has changed, for programs that filter them.
 
-    No function issues this warning, because files contain no source.
+    No function issues this warning, because files contain no source code.
 
     Example:
         >>> import warnings

@@ -56,7 +56,7 @@ def assert_close(
 ) -> None:
     """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
 
-    Indices of sparse tensors must be equal, and their values close.
+    For sparse tensors, the indices must be equal, and the values must be close.
 
     Args:
         actual: the values to check: a tensor, a number, a NumPy array, or sequences and mappings of these.
@@ -67,16 +67,17 @@ def assert_close(
         equal_nan: whether NaN is considered equal to NaN.
         check_device: whether the devices must agree.
         check_dtype: whether the dtypes must agree.
-        check_layout: whether the layouts must agree; otherwise sparse tensors are compared as dense tensors.
+        check_layout: whether the layouts must agree. If False, sparse tensors are compared as dense tensors.
         check_stride: whether the strides must agree.
-        msg: the message of the error, or a function that receives the default message and returns another.
+        msg: the message of the error, or a function that receives the default message and returns the message
+            to use.
 
     Shape:
         - Input: tensors of equal shapes (*).
 
     Raises:
-        AssertionError: the values differ. The message gives the number of elements that differ, and the index of the
-            greatest difference.
+        AssertionError: the values differ. The message states the number of elements that differ, and the
+            index of the greatest difference.
         TypeError: an object cannot be compared, or the classes differ and `allow_subclasses` is false.
         ValueError: only one of `rtol` and `atol` is given.
 
@@ -208,7 +209,7 @@ def _difference(
 
 
 def _sparse_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool) -> str:
-    """Return a description of the difference between two sparse tensors of one layout, or an empty string."""
+    """Return a description of the difference between two sparse tensors of the same layout, or an empty string."""
     if a.is_sparse:
         if a.is_coalesced() != b.is_coalesced():
             a, b = a.coalesce(), b.coalesce()

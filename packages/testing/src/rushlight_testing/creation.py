@@ -25,7 +25,7 @@ def make_tensor(
 
     The default range is [-9, 10) for signed integers, [0, 10) for unsigned integers, and [-9, 9) for floating-point
     numbers and for the real and imaginary parts of complex numbers. Bools are False or True with equal probability.
-    Limits beyond the range of the dtype are replaced by the ends of this range.
+    Limits are clamped to the range of the dtype.
 
     Args:
         shape: the sizes, as separate arguments or as a tuple.

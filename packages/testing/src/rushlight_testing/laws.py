@@ -61,7 +61,7 @@ def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
 
 
 def same_memory(make: Callable[[Any, Any], Any]) -> bool:
-    """Return whether `make(x, y)` returns x after giving it the memory and the shape of y."""
+    """Return whether `make(x, y)` returns x with the memory and the shape of y."""
     x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
     made = make(x, y)
     y[0, 1] = 9.0

@@ -2,9 +2,9 @@
 
 New tensors are created on the device unless the test specifies a device. Arrays are copied to the device. Methods that
 only the host supports, such as `numpy`, are called on a copy on the host. `--every N` runs one in N tests, always the same
-ones. `--plugin` loads the plug-in that provides the device. With `--missing-kernels skip`, tests of operators that the
-device has no kernels for are skipped. Tests that do not apply to the device, such as tests of host memory, are always
-skipped: `EXCEPTIONS` lists them with the reasons.
+ones. `--plugin` loads the plug-in that provides the device. With `--missing-kernels skip`, tests of operators
+for which the device has no kernels are skipped. Tests that do not apply to the device, such as tests of host
+memory, are always skipped: `EXCEPTIONS` lists them with the reasons.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _of_a_copy(name: str) -> None:
 
 
 def _then_moved(name: str, device: str) -> None:
-    """Make the function `name` return copies on `device`, not tensors that share memory with an array."""
+    """Make the function `name` return copies on `device` instead of tensors that share memory with an array."""
     original = getattr(core, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:

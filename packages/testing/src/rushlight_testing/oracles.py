@@ -188,7 +188,7 @@ def _windows(
 def adaptive_pool(reduce: Callable[[Array], Any], x: Array, output_size: Any, pooled: int) -> Array:
     """Cover each dimension of n elements with m windows, and apply `reduce` to each window.
 
-    Window i has the positions [floor(i n / m), ceil((i + 1) n / m)).
+    Window i covers the positions [floor(i n / m), ceil((i + 1) n / m)).
     """
     return _adaptive(reduce, x, _each(output_size, pooled))
 
@@ -338,7 +338,7 @@ def combinations(x: Array, r: int, with_replacement: bool) -> Array:
 
 
 def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Return matrices whose diagonal contains the last dimension of `x`, and whose other elements are zero."""
+    """Return matrices whose diagonals contain the elements of `x` along its last dimension, and are zero elsewhere."""
     length = x.shape[-1] + abs(offset)
     result = np.zeros((*x.shape[:-1], length, length), x.dtype)
     index = np.arange(x.shape[-1])
@@ -457,7 +457,7 @@ def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int
 def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
     """Return a copy whose diagonal elements are set to a number.
 
-    With `wrap`, the diagonal of a tall matrix starts again below its end."""
+    If `wrap` is true, the diagonal of a tall matrix wraps around, and continues below its end."""
     out = np.array(x, order="C")
     if x.ndim == 2:
         np.fill_diagonal(out, value, wrap)
@@ -468,7 +468,7 @@ def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
 
 
 def index_put(x: Array, indices: list[Any], values: Array, accumulate: bool) -> Array:
-    """Return a copy with values written or added at the positions that index arrays give; None selects a whole dimension."""
+    """Return a copy with values written or added at the positions in `indices`, where None selects a whole dimension."""
     out = np.array(x)
     index: Any = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:

@@ -40,7 +40,7 @@ def cholesky(a: Array, upper: bool) -> Array:
 
 
 def lu_factor(a: Array) -> tuple[Array, Array]:
-    """Return both factors in one array, and the pivots, which count rows from 1."""
+    """Return both factors in one array, and the pivots, which are row numbers counted from 1."""
     if not a.size:
         return a, np.zeros((*a.shape[:-2], min(a.shape[-2:])), np.int32)
     factors, pivots = _each(lambda m: tuple(scipy.linalg.lu_factor(m)), a)
@@ -99,7 +99,7 @@ def solve_triangular(a: Array, b: Array, upper: bool, left: bool, unitriangular:
 
 
 def solve(a: Array, b: Array, left: bool) -> Array:
-    """Return the solution of linear systems. `b` holds vectors if it has one dimension or the shape a.shape[:-1]."""
+    """Return the solution of linear systems. `b` contains vectors if it has one dimension or the shape a.shape[:-1]."""
     if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
         return np.linalg.solve(a, b[..., None])[..., 0]
     if left:

@@ -53,7 +53,7 @@ def _pair(a: str, b: str) -> str:
     if bits[signed] > bits[unsigned]:
         return signed
     if unsigned == "uint64":
-        raise TypeError(f"{a} and {b}: no integer dtype holds both")
+        raise TypeError(f"{a} and {b}: no integer dtype can represent both")
     return f"int{2 * bits[unsigned]}"
 
 
@@ -74,9 +74,10 @@ def _over(high: str | None, low: str | None) -> str | None:
 
 
 def promote(*operands: Any) -> str | None:
-    """Return the name of the dtype that tensors, numbers and lists of these promote to.
+    """Return the name of the dtype to which tensors, numbers and lists of these promote.
 
-    Operands that are None are ignored, also in lists. If all operands are None, the result is None.
+    Operands that are None are ignored, including those in lists. If all operands are None, the result is
+    None.
 
     Raises:
         TypeError: no dtype can hold the values of all operands, as for uint64 and int8.

@@ -1,6 +1,7 @@
 """A pytest plug-in that runs a part of the parametrized tests: `pytest -p rushlight_testing.sampling --every-case 2 tests`.
 
-Of parametrized tests, the plug-in runs about one in N cases, always the same ones. Tests without parameters are all run.
+The plug-in runs about one in N cases of the parametrized tests, always the same cases. It runs all tests
+without parameters.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _METADATA = {
 
 
 def trace_problems(text: str) -> list[str]:
-    """Return the problems of the Chrome trace `text`, one line for each; an empty list if it is valid.
+    """Return a list with one line for each problem of the Chrome trace `text`. The list is empty if the trace is valid.
 
     The trace must be JSON without NaN, and each event must have the fields that its phase requires. Complete events (`X`) of
     one thread must nest. The two ends of a flow must pair up, be in order of time and lie within slices. Counters and

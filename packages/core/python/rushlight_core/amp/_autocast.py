@@ -73,8 +73,7 @@ def _provide() -> None:
 
 
 def _policy(name: str) -> bool | None:
-    """Return True if arguments are converted to the dtype of the autocast block, False if to float32, and None if not at
-    all."""
+    """Return True to convert arguments to the block's dtype, False to use float32, None to convert none."""
     base, _, overload = name.partition(".")
     if overload == "out" or base.endswith("_"):
         return None  # the caller has chosen the dtype of the result
@@ -153,7 +152,7 @@ class _Block:
 class CurrentAutocast(_Block):
     """A context manager that restores the settings that autocast had when this object was created.
 
-    `checkpoint` uses this context manager to compute a function again with the same dtypes::
+    `checkpoint` uses this context manager to recompute a function with the same dtypes::
 
         with autocast("cpu"):
             settings = CurrentAutocast()
@@ -170,7 +169,7 @@ class CurrentAutocast(_Block):
 
 
 class autocast(_Block):  # noqa: N801
-    """A context manager and decorator within which this thread computes products of float32 tensors in a smaller dtype.
+    """Context manager and decorator for mixed precision, which computes matrix products in a smaller dtype.
 
     Parameters and their gradients stay float32. Call backward outside of the block::
 
@@ -179,10 +178,11 @@ class autocast(_Block):  # noqa: N801
         loss.backward()
 
     Args:
-        device_type: the device of the tensors that are converted, "cpu" or "cuda".
+        device_type: the type of device whose tensors are converted, "cpu" or "cuda".
         dtype: bfloat16 or float16; by default bfloat16 on the CPU, and float16 on GPUs.
         enabled: whether autocast is on; False turns it off, even inside another block.
-        cache_enabled: whether a weight is converted once for all its uses in the outermost block.
+        cache_enabled: whether to convert each weight only once in the outermost block, and to reuse the
+            converted weight.
 
     Raises:
         ValueError: `device_type` is not a str.
@@ -272,7 +272,7 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set the dtype of autocast blocks that are opened without `dtype`.
+    """Set the default dtype of autocast blocks.
 
     Args:
         device_type: the type of device.
@@ -298,10 +298,11 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
     """Decorate `forward` of a Function, so that `backward` runs with the same autocast settings (see :func:`custom_bwd`).
 
     Args:
-        fwd: the function; without it, a decorator is returned.
+        fwd: the function; if None, a decorator is returned.
         device_type: the type of device whose autocast settings are used.
-        cast_inputs: the dtype to which all floating-point arguments except float64 are converted while autocast is on;
-            after this conversion, `forward` runs with autocast off. If None, arguments are not converted.
+        cast_inputs: the dtype to which all floating-point arguments except float64 are converted while
+            autocast is on; after this conversion, `forward` runs with autocast off. By default, arguments are
+            not converted.
 
     Example:
         >>> class Product(torch.autograd.Function):
@@ -355,7 +356,7 @@ def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
     """Decorate `backward` of a Function so that it runs with the autocast settings of `forward` (see :func:`custom_fwd`).
 
     Args:
-        bwd: the function; without it, a decorator is returned.
+        bwd: the function; if None, a decorator is returned.
         device_type: the type of device whose autocast settings are used.
 
     Example:

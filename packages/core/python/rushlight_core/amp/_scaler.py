@@ -14,7 +14,7 @@ _READY, _UNSCALED, _STEPPED = range(3)
 
 
 def _stored_values(grad: _C.Tensor) -> _C.Tensor:
-    """Return a dense gradient unchanged and, for a sparse gradient, a dense tensor that shares its stored values."""
+    """Return the gradient itself if it is dense, or the tensor of its stored values if it is sparse."""
     parts = _C._sparse_parts(grad)
     return grad if parts is None else parts[3]
 
@@ -31,8 +31,10 @@ class GradScaler:
     Args:
         device: the type of device, "cuda" or "cpu". The scaler is disabled if there is no such device.
         init_scale: the initial scale.
-        growth_factor: the factor by which the scale is multiplied after `growth_interval` successive steps.
-        growth_interval: the number of successive steps after which the scale grows. A skipped step restarts the count.
+        growth_factor: the factor by which the scale is multiplied after `growth_interval` consecutive steps
+            without a skipped step.
+        growth_interval: the number of consecutive steps after which the scale grows. A skipped step resets
+            the count to 0.
         backoff_factor: the factor by which the scale is multiplied after a skipped step.
         enabled: if False, the scaler does nothing.
 
@@ -100,7 +102,7 @@ class GradScaler:
 
         Raises:
             AssertionError: `scale` was never called, so the gradients are not scaled.
-            RuntimeError: `unscale_` or `step` was already called for this optimizer since the last update.
+            RuntimeError: `unscale_` or `step` was already called for this optimizer since the last `update`.
             ValueError: a gradient is float16, in which an unscaled gradient may underflow; parameters must be float32.
         """
         if not self._enabled:
@@ -131,7 +133,8 @@ class GradScaler:
 
         Raises:
             AssertionError: `scale` was never called, so the gradients are not scaled.
-            RuntimeError: the method was already called for this optimizer since the last update, or a closure is given.
+            RuntimeError: `step` was already called for this optimizer since the last `update`, or a closure
+                is given.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -179,15 +182,15 @@ class GradScaler:
         self._stages.clear()
 
     def get_scale(self) -> float:
-        """Return the scale; 1 if the scaler is disabled."""
+        """Return the scale, or 1 if the scaler is disabled."""
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """Return the factor by which the scale is multiplied after successful steps."""
+        """Return the factor by which the scale is multiplied after `growth_interval` successful steps."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale is multiplied after successful steps."""
+        """Set the factor by which the scale is multiplied after `growth_interval` successful steps."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:

@@ -107,7 +107,7 @@ def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return an uninitialised tensor of the shape of `x`.
 
     Args:
-        x: the tensor that gives the shape and, by default, the dtype and the device of the result.
+        x: the tensor that determines the shape and, by default, the dtype and the device of the result.
 
     Shape:
         - Input and output: (*).
@@ -222,7 +222,8 @@ def linspace(
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`.
 
-    `stop` is the last number, unless `endpoint` is False. Complex bounds give complex numbers.
+    `stop` is the last number, unless `endpoint` is False. If `start` or `stop` is complex, the result is
+    complex.
 
     Shape:
         - Output: (num).
@@ -257,7 +258,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
             "ij": vector i varies along dimension i.
 
     Shape:
-        - Outputs: with "ij", each has shape (n_1, n_2, ...). With "xy", each has shape (n_2, n_1, ...).
+        - Outputs: each has shape (n_1, n_2, ...) with "ij", and shape (n_2, n_1, ...) with "xy".
 
     Example:
         >>> import rushlight.array_api as xp
@@ -298,7 +299,7 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
     """Return a tensor of ones of the shape of `x`.
 
     Args:
-        x: the tensor that gives the shape and, by default, the dtype and the device of the result.
+        x: the tensor that determines the shape and, by default, the dtype and the device of the result.
 
     Shape:
         - Input and output: (*).
@@ -376,7 +377,7 @@ def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return a tensor of zeros of the shape of `x`.
 
     Args:
-        x: the tensor that gives the shape and, by default, the dtype and the device of the result.
+        x: the tensor that determines the shape and, by default, the dtype and the device of the result.
 
     Shape:
         - Input and output: (*).

@@ -13,7 +13,7 @@ from ._promotion import Scalar, like
 
 @dataclass(frozen=True)
 class FInfo:
-    """The limits of a floating-point dtype. For a complex dtype, these are the limits of its real part."""
+    """The limits of a floating-point dtype. A complex dtype has the limits of its real part."""
 
     bits: int
     eps: float
@@ -82,7 +82,7 @@ def iinfo(type: dtype | Tensor, /) -> IInfo:
 
 @overridable
 def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Return a tensor converted to a dtype.
+    """Convert a tensor to a dtype.
 
     Args:
         x: the tensor.
@@ -104,7 +104,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
     """Return whether a dtype can be promoted to another one.
 
-    For int64 and int8, the result is False, but PyTorch's `can_cast` returns True.
+    For example, `can_cast` returns False for int64 and int8, whereas PyTorch's `can_cast` returns True.
 
     Args:
         from_: a dtype or a tensor of any shape.
@@ -129,9 +129,9 @@ def isdtype(dtype: dtype, kind: Any) -> bool:
 
     Args:
         dtype: the dtype.
-        kind: a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating"
-            or "numeric", or a tuple of these. For a tuple, return whether the dtype belongs to at least one
-            element.
+        kind: a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+            floating" or "numeric", or a tuple of these. For a tuple, return whether the dtype belongs to at
+            least one of the kinds.
 
     Raises:
         ValueError: the kind is unknown.
@@ -164,8 +164,9 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:
     """Return the dtype to which tensors, dtypes and Python scalars promote.
 
     Args:
-        arrays_and_dtypes: tensors, dtypes and Python scalars; at least one is not a scalar. A scalar changes the dtype only
-            if the scalar is of a higher kind, such as a float among integers.
+        arrays_and_dtypes: tensors, dtypes and Python scalars; at least one must be a tensor or a dtype. A
+            scalar changes the dtype only if the scalar is of a higher kind, such as a float combined with an
+            integer tensor.
 
     Raises:
         ValueError: all arguments are Python scalars.

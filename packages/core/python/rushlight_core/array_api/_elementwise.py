@@ -147,7 +147,7 @@ def real(x: Tensor, /) -> Tensor:
 
 
 def imag(x: Tensor, /) -> Tensor:
-    """Return the imaginary part of each element; zeros for a real tensor.
+    """Return the imaginary part of each element, or zeros for a real tensor.
 
     Shape:
         - Input and output: (*).
@@ -165,7 +165,7 @@ def imag(x: Tensor, /) -> Tensor:
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
     """Return the elements of `x`, limited to the range from `min` to `max`.
 
-    The result has the dtype of `x`, whatever the dtypes of the bounds are.
+    The result has the dtype of `x`, regardless of the dtypes of the bounds.
 
     Args:
         x: the tensor.
@@ -173,7 +173,7 @@ def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar 
         max: the upper bounds: a scalar, a tensor, or None for no bound.
 
     Shape:
-        - Input: (*); it is broadcast with bounds that are tensors.
+        - Input: (*), which is broadcast with the bounds that are tensors.
         - Output: the shape to which the tensors broadcast.
 
     Example:

@@ -64,7 +64,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """Join tensors along `axis`; with `axis=None` flatten them first.
+    """Join tensors along `axis`; if `axis` is None, flatten the tensors first.
 
     Shape:
         - Inputs: tensors whose sizes are equal except along `axis`.
@@ -136,7 +136,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
 @overridable
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
-    """Return a tensor with its dimensions in another order.
+    """Permute the dimensions of a tensor.
 
     Args:
         x: the tensor.
@@ -154,11 +154,11 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """Return the elements in another shape, as a view if possible, unless `copy` is True.
+    """Return a tensor with the given shape, as a view if possible, unless `copy` is True.
 
     Args:
         x: the tensor.
-        shape: the sizes; one of them may be -1 and is then computed.
+        shape: the sizes; a size of -1 is computed from the other sizes.
         copy: True always copies, False never copies, and None copies only if the strides of `x` require it.
 
     Shape:
@@ -184,7 +184,7 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
 
 @overridable
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Return each element, or each slice along a dimension, several times.
+    """Repeat each element, or each slice along a dimension.
 
     Args:
         x: the tensor.
@@ -192,9 +192,9 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         axis: the dimension; None repeats the elements of the flattened tensor.
 
     Shape:
-        - Output: the shape of the input, except that the size of dimension `axis` is multiplied by `repeats`, or is the sum
-          of `repeats` if each slice has its own number. If `axis` is None: (m), where m is the number of elements of the
-          result.
+        - Output: the shape of the input, except that the size of dimension `axis` is multiplied by `repeats`,
+          or is the sum of `repeats` if each slice has its own number. If `axis` is None: (m), where m is the
+          total number of elements after the repetition.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -251,7 +251,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Join tensors of equal shape along a new dimension.
 
     Shape:
-        - Inputs: tensors of one shape (*).
+        - Inputs: tensors of the same shape (*).
         - Output: the shape of the inputs with a new dimension at `axis`, whose size is the number of tensors.
 
     Example:
@@ -267,8 +267,8 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     """Repeat `x` along dimension i `repetitions[i]` times.
 
     Shape:
-        - Output: each size of `x` times the corresponding number in `repetitions`. If the shape of `x` and `repetitions`
-          differ in length, ones are first added in front of the shorter one.
+        - Output: each size of `x` times the corresponding number in `repetitions`. If the shape of `x` and
+          `repetitions` differ in length, the shorter one is first padded with leading ones.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -35,18 +35,18 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 class _Information:
-    """The methods that the array API standard defines for information about the namespace."""
+    """The inspection methods that the array API standard defines for a namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return a dict that states which optional features are supported, and the largest number of dimensions."""
+        """Return a dict with the supported optional features and the maximum number of dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
-        """Return the device on which tensors are made unless another device is given."""
+        """Return the standard's default device, which is the CPU."""
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
-        """Return the default dtype of each kind of number."""
+        """Return the default dtype for each kind of dtype, such as "integral"."""
         real = _C.get_default_dtype()
         return {
             "real floating": real,

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices of the array API standard. The dtypes of the operands may differ."""
+"""The vector and matrix products of the array API standard. The dtypes of the operands may differ."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-    """Multiply two tensors, and sum the products over dimensions of both tensors.
+    """Return the tensor contraction of `x1` and `x2` over the dimensions `axes`.
 
     Args:
         x1: the first tensor.

@@ -16,7 +16,7 @@ Scalar: TypeAlias = bool | int | float | complex
 
 
 def like(scalar: Scalar, x: Tensor) -> Tensor:
-    """Convert a scalar to a 0-d tensor of the dtype of `x`, or of a default dtype if `x.dtype` cannot hold the scalar."""
+    """Convert a scalar to a 0-d tensor of `x.dtype`, or of a default dtype if the scalar does not fit."""
     dtype = x.dtype
     if isinstance(scalar, bool):
         fits = True
@@ -30,7 +30,7 @@ def like(scalar: Scalar, x: Tensor) -> Tensor:
 
 
 def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: Any) -> Tensor:
-    """Return `full(shape, value)`, even for integers above int64, which operators do not accept as arguments."""
+    """Return `full(shape, value)`, even for integers that exceed int64, which operators do not accept."""
     if not isinstance(value, int) or value < 2**63:
         return _C.full(shape, value, dtype=dtype, device=device)
     made = _C.tensor(value, dtype=_C.uint64, device=device).expand(shape)
@@ -61,7 +61,7 @@ def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def accumulator(x: Tensor, dtype: _C.dtype | None) -> _C.dtype:
-    """Return the dtype of sums and products: int64 or uint64 for signed or unsigned integers, else the dtype of `x`."""
+    """Return the dtype of sums: uint64 for unsigned integers, int64 for other integers, else `x.dtype`."""
     if dtype is not None:
         return dtype
     if x.dtype.is_floating_point or x.dtype.is_complex:

@@ -13,7 +13,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
-    """Return the arguments with which a function of this module calls core's reduction.
+    """Return the tensor, `axis` and `keepdims` to pass to a reduction of the core package.
 
     For an empty `axis`, add a dimension of size 1 to `x`, and reduce only this dimension.
     """
@@ -24,8 +24,8 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along `axis` are true or nonzero.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -39,8 +39,8 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether at least one element along `axis` is true or nonzero.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -51,11 +51,11 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the greatest elements along `axis`. The greatest of several elements is NaN if one of them is NaN.
+    """Return the maximum along `axis`. The result is NaN if any of the elements is NaN.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -67,11 +67,11 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the least elements along `axis`. The least of several elements is NaN if one of them is NaN.
+    """Return the minimum along `axis`. The result is NaN if any of the elements is NaN.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -86,8 +86,8 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the means along `axis`.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -103,8 +103,8 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims
     By default, signed integers are summed in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -122,8 +122,8 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
     By default, signed integers are multiplied in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -150,8 +150,8 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default; PyTorch's default is 1.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -171,8 +171,8 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default; PyTorch's default is 1.
 
     Shape:
-        - Output: the shape of `x`, where the dimensions in `axis` are removed, or have size 1 if `keepdims` is true. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the dimensions in `axis`; with `keepdims`, these dimensions have
+          size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -244,12 +244,13 @@ def cumulative_prod(
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """Return the differences of neighbouring elements along `axis`, computed `n` times in succession.
+    """Return the `n`-th discrete difference along `axis`.
 
-    If `prepend` or `append` is given, it is first joined to the beginning or the end of `x` along `axis`.
+    `prepend` and `append`, if given, are first concatenated to the beginning and the end of `x` along `axis`.
 
     Shape:
-        - Output: the shape of `x` joined with `prepend` and `append`, with `n` elements fewer along `axis`.
+        - Output: the shape of `x` concatenated with `prepend` and `append`, but with `n` fewer elements along
+          `axis`.
 
     Example:
         >>> import rushlight.array_api as xp

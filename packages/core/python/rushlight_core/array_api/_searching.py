@@ -39,11 +39,11 @@ def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the index of the first greatest element along `axis`, or among the flattened elements.
+    """Return the index of the first maximum along `axis`, or in the flattened tensor if `axis` is None.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, the reduced dimensions
+          remain, with size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -54,11 +54,11 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the index of the first least element along `axis`, or among the flattened elements.
+    """Return the index of the first minimum along `axis`, or in the flattened tensor if `axis` is None.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, the reduced dimensions
+          remain, with size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -86,8 +86,8 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
     """Return the number of elements along `axis` that are not zero.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, the reduced dimensions
+          remain, with size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -177,9 +177,9 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 @overridable
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Return a named tuple of the distinct elements in ascending order, their first positions, the inverse, and the counts.
+    """Return the sorted distinct elements, their first indices, the inverse indices, and the counts.
 
-    For each element of `x`, the inverse contains the element's position among the distinct elements.
+    For each element of `x`, `inverse_indices` contains the index of the equal element in `values`.
 
     Args:
         x: the tensor.
@@ -218,7 +218,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @overridable
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Return the distinct elements in ascending order, and the position of each element among them, as a named tuple.
+    """Return the sorted distinct elements, and the indices that reconstruct `x` from them, as a named tuple.
 
     Args:
         x: the tensor.

@@ -70,7 +70,7 @@ irfftn: Callable[..., Tensor] = _several("irfftn")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return the frequencies of the `fft` of `n` samples that are `d` apart.
+    """Return the sample frequencies of `fft` for `n` samples with the spacing `d`.
 
     Shape:
         - Output: (n).
@@ -87,7 +87,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: An
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return the frequencies of the `rfft` of `n` samples that are `d` apart.
+    """Return the sample frequencies of `rfft` for `n` samples with the spacing `d`.
 
     Shape:
         - Output: (n // 2 + 1).

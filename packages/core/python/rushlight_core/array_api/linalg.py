@@ -44,7 +44,7 @@ __all__ = [
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """Return the lower triangular factor L of each positive-definite matrix L L^H.
+    """Return the lower triangular factor L of each positive-definite matrix `x` = L L^H.
 
     If `upper` is true, return the conjugate transpose of L.
 
@@ -103,7 +103,7 @@ def det(x: Tensor, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """Return diagonals of matrices. The main diagonal has `offset` 0, and diagonals above it have positive offsets.
+    """Return the diagonals of matrices. An `offset` of 0 selects the main diagonal, and 1 the one above it.
 
     Shape:
         - Input: (*, n, m).
@@ -140,7 +140,7 @@ def eigh(x: Tensor, /) -> Any:
     """Return the eigenvalues, in ascending order, and the eigenvectors of Hermitian matrices.
 
     Shape:
-        - Input: (*, n, n); only the lower triangle is read.
+        - Input: (*, n, n); only the lower triangle is used.
         - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), whose columns are the eigenvectors.
 
     Raises:
@@ -177,7 +177,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, in ascending order.
 
     Shape:
-        - Input: (*, n, n); only the lower triangle is read.
+        - Input: (*, n, n); only the lower triangle is used.
         - Output: (*, n).
 
     Raises:
@@ -226,7 +226,7 @@ def matrix_norm(
         - Output: (*), or (*, 1, 1) with `keepdims`.
 
     Raises:
-        RuntimeError: `x` has fewer than two dimensions, or `ord` is not one of these orders.
+        RuntimeError: `x` has fewer than two dimensions, or `ord` is not supported.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -256,7 +256,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """Return the number of singular values greater than `rtol` times the greatest singular value.
+    """Return the rank: the number of singular values greater than `rtol` times the largest one.
 
     Shape:
         - Input: (*, n, m).
@@ -292,7 +292,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Return the pseudoinverses of matrices.
 
-    Singular values that are not greater than `rtol` times the greatest singular value count as zero.
+    Singular values that are not greater than `rtol` times the largest singular value are treated as zero.
 
     Shape:
         - Input: (*, n, m).
@@ -400,7 +400,7 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
-    """Return the sums of diagonals. The main diagonal has `offset` 0, and diagonals above it have positive offsets.
+    """Return the sums of diagonals. An `offset` of 0 selects the main diagonal, and 1 the one above it.
 
     Shape:
         - Input: (*, n, m).
@@ -420,13 +420,13 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
 
     Args:
         x: the tensor.
-        axis: the dimensions along which a vector's elements lie; None treats the whole tensor as one vector.
+        axis: the dimensions over which to compute the norm; None treats the whole tensor as one vector.
         keepdims: whether to keep the reduced dimensions, with size 1.
         ord: the order of the norm, such as 1, 2 or inf; 0 counts the elements that are not zero.
 
     Shape:
-        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, these dimensions remain, with size 1. If
-          `axis` is None, all dimensions are reduced.
+        - Output: the shape of `x` without the reduced dimensions. With `keepdims`, the reduced dimensions
+          remain, with size 1. If `axis` is None, all dimensions are reduced.
 
     Example:
         >>> import rushlight.array_api as xp

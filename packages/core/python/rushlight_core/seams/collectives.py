@@ -38,9 +38,9 @@ class Work(Protocol):
 class Group(Protocol):
     """One rank's membership in a group of processes.
 
-    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks; it
-    distinguishes similar operations. All elements of a list of tensors are treated as one sequence. Tensors have the same
-    shapes on all ranks.
+    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks;
+    it distinguishes similar operations. The tensors of a list are treated as one flat sequence of elements.
+    Corresponding tensors have the same shape on all ranks.
 
     Example::
 
@@ -50,19 +50,19 @@ class Group(Protocol):
     """
 
     def rank(self) -> int:
-        """Return the number of this process in the group."""
+        """Return the rank of this process in the group."""
 
     def size(self) -> int:
-        """Return the number of processes."""
+        """Return the number of processes in the group."""
 
     def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
         """Start to reduce tensors of one dtype over all ranks ("SUM", "AVG", "MAX", …); the results replace the tensors."""
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Start to replace the tensors by the tensors of rank `root`."""
+        """Start to overwrite the tensors with the tensors of rank `root`."""
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
-        """Return the object of rank `root`. The object is pickled."""
+        """Return the value that rank `root` passed as `value`. The value must be picklable."""
 
     def abort(self, why: str) -> None:
         """Make pending operations on other ranks, and all later operations, raise RuntimeError with the text `why`."""
@@ -82,7 +82,7 @@ def default_group() -> Group | None:
 
 
 def set_default_group(group: Group | None) -> None:
-    """Set the group that `default_group` returns. Pass None when this group no longer exists.
+    """Set the group that `default_group` returns. Pass None after the group has been destroyed.
 
     Args:
         group: an object with the methods of :class:`Group`, or None.

@@ -1,8 +1,9 @@
 """The interface between functions of control flow and the packages that capture programs.
 
-`cond`, `while_loop` and `scan` read values of tensors to choose the next operators. A captured program would contain only
-the operators that were chosen for the values of the example, so a package that captures programs installs a recorder. While
-the recorder records, `cond`, `while_loop` and `scan` pass their functions to the recorder instead of calling them.
+`cond` and `while_loop` choose the next operators by the values of tensors, and `scan` repeats its operators
+for each slice. A captured program would contain only the operators that ran for the example inputs, so a
+package that captures programs installs a recorder. While the recorder records, `cond`, `while_loop` and
+`scan` pass their functions to the recorder instead of calling them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ else:
 
 
 class Recorder(Protocol):
-    """A recorder of control flow.
+    """Records calls of `cond`, `while_loop` and `scan` while a program is captured.
 
     The functions that are passed to a recorder take and return lists of tensors. The recorder calls each function once.
     """
@@ -38,7 +39,9 @@ class Recorder(Protocol):
         """
 
     def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop. Return tensors for the last carried values, which have the dtypes and shapes of `carried`.
+        """Record a loop, and return tensors that represent the last carried values.
+
+        These tensors have the dtypes and shapes of `carried`.
 
         Raises:
             RuntimeError: the results of `body_fn` have other types than `carried`.

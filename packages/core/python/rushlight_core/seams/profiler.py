@@ -36,7 +36,7 @@ def span(name: str) -> AbstractContextManager[object]:
 
 
 def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -> None:
-    """Set the function that `span` calls from now on, or None for no function.
+    """Set the function that `span` calls. With None, `span` calls no function.
 
     A profiler calls `set_span` when a recording begins, and calls `set_span(None)` when the recording ends.
     """
@@ -103,7 +103,7 @@ class Event(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The properties of a profile as a whole."""
+    """Properties that apply to the whole profile."""
 
     process: int
     start_time: int

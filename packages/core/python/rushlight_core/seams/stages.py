@@ -41,7 +41,8 @@ def provide_stage(stage: str, function: StageFunction) -> None:
     """Make `function` the provider of a stage until :func:`withdraw_stage` is called.
 
     Args:
-        stage: "autograd", "dual", "batch", "autocast", "tracer", or "recorder", which runs after the stages of gradients.
+        stage: "autograd", "dual", "batch", "autocast", "tracer", or "recorder", which runs after the stages
+            that compute gradients.
         function: a function that receives the operator's name, a tuple of its arguments and the number to pass to `go_on`,
             and returns the operator's result.
 

@@ -8,9 +8,10 @@ A transport may also have two optional methods:
 
 * `memory_left() -> int | None` returns the number of bytes of memory that the loader's process may still use, or None if
   there is no limit. If the next batch does not fit, the loader reads fewer batches ahead.
-* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. If `reuse`
-  is true, memory from `empty` is kept for a later batch when the loader releases a batch. If `reuse` is false, because the
-  worker had to wait for the loader, the memory is returned to the system."""
+* `reuse_memory(reuse: bool) -> None` is called by a worker before it reads a batch. If `reuse` is true, the
+  memory that `empty` allocated for a batch is reused for a later batch once the loader has released it. If
+  `reuse` is false, because the worker had to wait for the loader, the memory is returned to the system.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ class Worker(Protocol):
         """Wait until the worker has ended, but at most `timeout` seconds."""
 
     def kill(self) -> None:
-        """End the worker immediately. Does nothing if this is impossible, as for a thread."""
+        """End the worker immediately. Does nothing if the worker cannot be ended, as for a thread."""
 
 
 @runtime_checkable
@@ -88,7 +89,7 @@ class Transport(Protocol):
     """Whether a worker has separate global state (random streams, thread counts, signal handlers)."""
 
     def pipe(self) -> tuple[Connection, Connection]:
-        """Return two connected ends, the first for the loader and the second for the worker. Both ends read and write."""
+        """Return two connected ends, for the loader and for the worker. Both ends can send and receive."""
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None

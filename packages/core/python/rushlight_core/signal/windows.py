@@ -46,7 +46,7 @@ def bartlett(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a triangular window, which rises from 0 to 1 and falls again: 1 - |2x - 1|.
+    """Return the Bartlett window, a triangle that rises from 0 to 1 and falls back to 0: 1 - |2x - 1|.
 
     Args:
         M: the number of elements.
@@ -54,7 +54,7 @@ def bartlett(
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -90,7 +90,7 @@ def blackman(
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -114,7 +114,7 @@ def cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the sine window, which is half a period of a sine: sin(π(n + 1/2) / (N + 1)).
+    """Return the cosine window, also known as the sine window: sin(π(n + 1/2) / (N + 1)).
 
     Args:
         M: the number of elements.
@@ -122,7 +122,7 @@ def cosine(
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -152,17 +152,18 @@ def exponential(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a window that falls exponentially on both sides: exp(-|n - center| / tau).
+    """Return the exponential window, which decays on both sides of `center`: exp(-|n - center| / tau).
 
     Args:
         M: the number of elements.
         center: the position at which the window is 1, by default N / 2; may be given only with `sym=False`.
-        tau: the number of elements over which the window falls by a factor of e; must be positive.
+        tau: the decay constant, which is the number of elements over which the window falls by a factor of e;
+            must be positive.
         sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -196,7 +197,7 @@ def gaussian(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a Gaussian window: exp(-(n - N/2)² / (2 std²)).
+    """Return the Gaussian window: exp(-(n - N/2)² / (2 std²)).
 
     Args:
         M: the number of elements.
@@ -205,7 +206,7 @@ def gaussian(
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -237,16 +238,16 @@ def general_cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a sum of cosines: a₀ - a₁ cos(2πx) + a₂ cos(4πx) - ...
+    """Return the general cosine window: a₀ - a₁ cos(2πx) + a₂ cos(4πx) - ...
 
     Args:
         M: the number of elements.
-        a: the coefficients, at least one.
+        a: the coefficients a₀, a₁, ..., at least one.
         sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -279,16 +280,16 @@ def general_hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return alpha - (1 - alpha) cos(2πx), a family of windows that contains Hamming's window.
+    """Return the general Hamming window: alpha - (1 - alpha) cos(2πx).
 
     Args:
         M: the number of elements.
-        alpha: the coefficient; 0.54 gives Hamming's window, and 0.5 gives Hann's window.
+        alpha: the coefficient; 0.54 for the Hamming window, and 0.5 for the Hann window.
         sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -312,7 +313,7 @@ def hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return Hamming's window: 0.54 - 0.46 cos(2πx).
+    """Return the Hamming window: 0.54 - 0.46 cos(2πx).
 
     Args:
         M: the number of elements.
@@ -320,7 +321,7 @@ def hamming(
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -352,7 +353,7 @@ def hann(
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -377,16 +378,16 @@ def kaiser(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return Kaiser's window: I0(beta sqrt(1 - (2x - 1)²)) / I0(beta), with I0 the modified Bessel function of order 0.
+    """Return the Kaiser window: I0(beta sqrt(1 - (2x - 1)²)) / I0(beta), with I0 the modified Bessel function of order 0.
 
     Args:
         M: the number of elements.
-        beta: the shape parameter, which must not be negative; a larger number gives a narrower window.
+        beta: the shape parameter, which must not be negative; a larger `beta` makes the window narrower.
         sym: True for a symmetric window, as used for filters; False for a periodic window, as used for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).
@@ -430,7 +431,7 @@ def nuttall(
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
         device: device of the result, by default the default device.
-        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+        requires_grad: whether autograd records operations on the result.
 
     Shape:
         - Output: (M).

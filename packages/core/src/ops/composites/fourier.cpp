@@ -114,7 +114,7 @@ struct Positions {
         } else if (s) {
             RL_CHECK(
                 static_cast<int64_t>(s->size()) <= ndim, throw_runtime,
-                "fft.%s(s): must hold at most one length for each of the %lld dimensions, got %zu lengths",
+                "fft.%s(s): must contain at most one length for each of the %lld dimensions, got %zu lengths",
                 op, (long long)ndim, s->size());
             for (size_t i = 0; i < s->size(); ++i) dims.push_back(ndim - static_cast<int64_t>(s->size() - i));
         } else {
@@ -323,8 +323,8 @@ Tensor padded(const Tensor& x, int64_t many, std::string_view mode) {
     } else {
         RL_CHECK(
             mode == "circular" && many <= n, throw_runtime,
-            "stft(pad_mode): must be 'reflect', 'constant', 'replicate' or 'circular', and 'circular' only if the input "
-            "has at least as many samples as are added at each end, got '%.*s' for %lld samples and %lld to add",
+            "stft(pad_mode): must be 'reflect', 'constant', 'replicate' or 'circular' (which needs at least as many samples "
+            "as are added at each end), got '%.*s' for %lld samples and %lld to add",
             static_cast<int>(mode.size()), mode.data(), (long long)n, (long long)many);
         parts[0] = ops::narrow(x, 1, n - many, many);
         parts[2] = ops::narrow(x, 1, 0, many);

@@ -232,7 +232,7 @@ struct Network {
         const bool projected = cell == Cell::Lstm && given == total * (least + 1);
         RL_CHECK(
             given == total * least || projected, throw_runtime,
-            "%s(params): must hold %lld tensors for each layer and direction, %lld tensors in total, got %lld",
+            "%s(params): must contain %lld tensors for each layer and direction, %lld tensors in total, got %lld",
             op, (long long)least, (long long)(total * least), (long long)given);
         RL_CHECK(hx.h.dim() == 3 && hx.h.size(0) == total, throw_runtime,
                  "%s(hx): needs shape (%lld, batch, hidden), one state per layer and direction, got %s", op,

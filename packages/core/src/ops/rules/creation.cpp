@@ -50,7 +50,7 @@ NewTensor empty_permuted(IntList size, IntList physical_layout, std::optional<DT
         if (fits) seen[d] = true;
     }
     RL_CHECK(fits, throw_runtime,
-             "empty_permuted(physical_layout): must hold each of the %lld dimensions once, got %s",
+             "empty_permuted(physical_layout): must contain each of the %lld dimensions once, got %s",
              (long long)n, to_string(physical_layout).c_str());
     int64_t strides[kMaxDims], step = 1;
     for (size_t i = physical_layout.size(); i-- > 0;) {

@@ -144,7 +144,7 @@ Outputs gradient(const char* op, int pooled, const Tensor& grad, IntList input_s
     const size_t planes = input_sizes.size() - static_cast<size_t>(pooled);
     const bool fits = n == input_sizes.size() &&
                       std::equal(input_sizes.begin(), input_sizes.begin() + planes, grad.sizes().begin());
-    RL_CHECK(fits, throw_runtime, "%s(grad, input_sizes): shape %s is not a result of pooling shape %s", op,
+    RL_CHECK(fits, throw_runtime, "%s(grad, input_sizes): shape %s is not the result of pooling shape %s", op,
              to_string(grad.sizes()).c_str(), to_string(input_sizes).c_str());
     Outputs out;
     out.add(input_sizes, grad.dtype(), grad.device());

@@ -17,8 +17,7 @@ bool fits(int64_t value, DType t) {
 
 Outputs uniform_(const Tensor& input, double from, double to, Generator*) {
     if (!is_complex(input.dtype())) floating_only("uniform_", input);
-    RL_CHECK(from <= to, throw_runtime, "uniform_(from, to): from must be at most to, got %g and %g", from,
-             to);
+    RL_CHECK(from <= to, throw_runtime, "uniform_(from, to): needs from <= to, got %g and %g", from, to);
     const double largest = largest_number(input.dtype());
     RL_CHECK(from >= -largest && to <= largest && to - from <= largest, throw_runtime,
              "uniform_(from, to): from, to and to - from must be finite in dtype %s, got %g and %g",
@@ -114,7 +113,7 @@ Outputs _dropout_mask(const Tensor& input, int64_t columns, double) {
     floating_only("dropout", input);
     RL_CHECK(
         input.dim() > 0 && columns >= 0, throw_runtime,
-        "dropout_mask(input, columns): needs at least one dimension and no negative number of columns, got shape %s and %lld",
+        "dropout_mask(input, columns): needs at least one dimension and columns >= 0, got shape %s and %lld",
         to_string(input.sizes()).c_str(), (long long)columns);
     std::vector<int64_t> sizes = input.shape();
     sizes.back() = columns;

@@ -52,7 +52,7 @@ ViewSpec movedim(const Tensor& input, IntList source, IntList destination) {
     for (size_t i = 0; i < source.size(); ++i) {
         int s = wrap_dim("movedim", source[i], n), d = wrap_dim("movedim", destination[i], n);
         RL_CHECK(!(moved >> s & 1) && from[d] < 0, throw_runtime,
-                 "movedim(source, destination): %s and %s must each name a dimension once",
+                 "movedim(source, destination): neither %s nor %s may name a dimension twice",
                  to_string(source).c_str(), to_string(destination).c_str());
         moved |= uint64_t{1} << s;
         from[d] = s;

@@ -32,8 +32,8 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     """Read an ONNX model as a program. The model may use the operators that `export` writes.
 
     Args:
-        f: a path, or an open binary file. A model with tensors in other files, which are read from the folder of the model,
-            must be loaded by its path.
+        f: a path, or an open binary file. A model whose tensors are in other files must be loaded by its path; the other
+            files must be in the model's folder.
 
     Raises:
         OnnxLoadError: the file is not a model, or has operators, dtypes or versions other than those that `export` writes.

@@ -77,7 +77,7 @@ class ValueType:
 
 @dataclass
 class Subgraph:
-    """A subgraph in the attributes of a node. Its nodes may use values of the enclosing graph."""
+    """A subgraph in the attributes of a node. The nodes of a subgraph may use values of the enclosing graph."""
 
     nodes: list[Emitted]
     inputs: list[ValueType]

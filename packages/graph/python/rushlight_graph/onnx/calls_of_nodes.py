@@ -39,7 +39,7 @@ class Known:
     def tensor(self) -> Tensor:
         """Return the value as a tensor.
 
-        If the value is not a constant, each integer is the argument of a call of `full`, so it can be a dynamic size.
+        If the value is not a constant, each integer becomes an argument of a call of `full`, and can be a dynamic size.
         """
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64

@@ -84,7 +84,7 @@ _exporting = False
 
 
 def is_in_onnx_export() -> bool:
-    """Return whether a model is being exported.
+    """Return whether a model is being exported to ONNX.
 
     Example:
         >>> torch.onnx.is_in_onnx_export()
@@ -94,15 +94,14 @@ def is_in_onnx_export() -> bool:
 
 
 class ONNXProgram:
-    """A model in the format ONNX, as `export` returns it.
+    """A model in ONNX format, returned by `export`.
 
-    Call the object to run the model with onnxruntime on the tensors in the arguments. The result is a list of tensors. The
-    call raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors differs from the number
-    of inputs.
+    Call the object with the input tensors to run the model with onnxruntime. The result is a list of tensors. The call
+    raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors differs from the number of
+    inputs.
 
     Shape:
-        - Tensors: the shapes of the exported program; sizes that `dynamic_shapes` marked may differ from call to
-          call.
+        - Tensors: the shapes of the exported program; sizes that `dynamic_shapes` marks may differ from call to call.
 
     Example:
         >>> torch.onnx.export(nn.ReLU(), (torch.ones(3),))
@@ -116,7 +115,7 @@ class ONNXProgram:
 
     @property
     def model_proto(self) -> Any:
-        """The model as an `onnx.ModelProto`. This needs the package onnx."""
+        """The model as an `onnx.ModelProto`. Reading this property requires the package onnx."""
         onnx = _package("onnx")
         return onnx.load_model_from_string(self._model.to_bytes())
 
@@ -135,7 +134,7 @@ class ONNXProgram:
             include_initializers: must be True.
             keep_initializers_as_inputs: whether the model's constants are also inputs, with their values as defaults.
             external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with ".data". If
-                None, a second file is written only if one file would have more than 2 GB.
+                None, a second file is written only if a single file would exceed 2 GB.
 
         Raises:
             ValueError: the file would have more than 2 GB.
@@ -346,7 +345,8 @@ def _lower(
 def _separate_results(program: ExportedProgram) -> tuple[dict[str, str], list[int]]:
     """Return the metadata and the results of a model in which each result occurs once.
 
-    A program has one result for a tensor that the captured function returned several times. A model has several."""
+    If the captured function returns a tensor several times, the program has one result for this tensor, and the model has
+    several results."""
     texts = dict(program.program.metadata())
     count = len(json.loads(program.program.graph())["outputs"])
     if "results" not in texts:

@@ -62,13 +62,13 @@ class Size:
 
 
 class DTypeName(str):
-    """The name of a dtype among the arguments of a call."""
+    """A dtype in the arguments of a call, represented by its name."""
 
     __slots__ = ()
 
 
 class Use(NamedTuple):
-    """A tensor among the arguments of a call."""
+    """A tensor in the arguments of a call, represented by its index among the values."""
 
     value: int
 
@@ -128,7 +128,7 @@ class Block:
 
 @dataclass
 class Symbol:
-    """A size that changes: its name, range, value in the capture, and occurrences as (input, dimension, scale, offset)."""
+    """A dynamic size: its name, range, value in the capture, and occurrences as (input, dimension, scale, offset)."""
 
     name: str
     min: int

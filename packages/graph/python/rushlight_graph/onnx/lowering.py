@@ -4,8 +4,8 @@ Note [Memory in ONNX]
 A program can write in place and create views; in ONNX each value is defined once and has separate memory. A call that writes
 to a tensor therefore defines a new ONNX value for this tensor. If the tensor is a view, its base also gets a new value: the
 ONNX operator ScatterElements writes the elements of the view to the base. The view's operator, applied to a tensor of
-indices, gives the positions of these elements. Each other view of the same memory is computed again when it is next read. A
-view that is never read again is not computed again.
+indices, computes the positions of these elements. Every other view of the same memory is computed again when it is next
+read.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Lowering:
     def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
         """Return the graph of the nodes that `make` exports.
 
-        Each output is computed by a node of this graph, because runtimes require this."""
+        Each output is computed by a node of this graph, as runtimes require."""
         with self._scope(), self.builder.subgraph() as nodes:
             outputs: list[ValueType] = []
             for val, kind in make():

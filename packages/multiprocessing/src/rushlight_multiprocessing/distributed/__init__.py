@@ -6,9 +6,9 @@
     dist.all_reduce(tensor)
     dist.destroy_process_group()
 
-If ranks call different operations, or the same operation with different dtypes or sizes, they raise an error that gives the
-source lines of both calls. If a rank ends, the other ranks raise an error. Values are combined in the order of the ranks, so
-results do not depend on timing.
+If ranks call different operations, or the same operation with different dtypes or sizes, they raise an error
+that shows the source lines of both calls. If a rank ends, the other ranks raise an error. Values are combined
+in the order of the ranks, so results do not depend on timing.
 """
 
 from .collectives import *  # noqa: F403

@@ -57,9 +57,9 @@ def _op(op: Any, function: str) -> str:
 def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
     """Return the root's rank in the group.
 
-    `given` is the root's rank in the group of all processes, and `in_group` is the root's rank in `group`. At most one of
-    them is not None. `name` is the name of the argument in which the caller passed `given`, such as "src"; the caller
-    passed `in_group` as "group_src".
+    `given` is the root's rank in the group of all processes, and `in_group` is the root's rank in `group`. At
+    least one of them must be None. `name` is the name of the caller's argument for `given`, such as "src";
+    the caller's argument for `in_group` is then "group_src".
     """
     if given is not None and in_group is not None:
         raise ValueError(
@@ -86,7 +86,7 @@ def check_tensors(values: Any, function: str, argument: str) -> list[Tensor]:
 
 
 def _pieces(tensor: Tensor, size: int, function: str, argument: str) -> list[Tensor]:
-    """Return views of a tensor, one part for each rank."""
+    """Split a tensor into equal views, one for each rank."""
     if not tensor.is_contiguous():
         raise ValueError(f"{function}({argument}): must be contiguous")
     if tensor.numel() % size:
@@ -117,8 +117,8 @@ def all_reduce(
     """Replace a tensor on every rank by its reduction over all ranks.
 
     Arguments:
-        tensor: of the same dtype and number of elements on all ranks; written in place.
-        op: the reduction.
+        tensor: the tensor, modified in place; its dtype and number of elements must be the same on all ranks.
+            op: the reduction.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
@@ -153,7 +153,7 @@ def all_reduce_coalesced(
     """Replace several tensors of one dtype on every rank by their reductions over all ranks, in one collective.
 
     Arguments:
-        tensors: a tensor or a list of tensors, which are written in place.
+        tensors: a tensor or a list of tensors, which are modified in place.
         op: the reduction.
         group: a group; None selects the group of all processes.
         async_op: whether to return a future of the tensors at once instead of waiting.
@@ -161,7 +161,7 @@ def all_reduce_coalesced(
     Shape:
         - Tensors: (*), the same shapes on all ranks.
 
-    Raises the errors of `all_reduce`, and RuntimeError if ranks pass different numbers of tensors.
+    Raises the same errors as `all_reduce`, and RuntimeError if ranks pass different numbers of tensors.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -191,8 +191,10 @@ def reduce(
     """Replace a tensor on one rank by its reduction over all ranks. Other ranks' tensors are not changed.
 
     Arguments:
-        tensor: of the same dtype and number of elements on all ranks; written in place on rank `dst`.
-        dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
+        tensor: the tensor, modified in place on rank `dst`; its dtype and number of elements must be the same
+            on all ranks.
+        dst: the destination's rank in the group of all processes; or pass `group_dst`, the destination's rank
+            in `group`.
         op: the reduction.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
@@ -234,8 +236,9 @@ def broadcast(
     """Replace a tensor on every rank by the tensor of one rank.
 
     Arguments:
-        tensor: of the same dtype and number of elements on all ranks; written in place.
-        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
+        tensor: the tensor, modified in place; its dtype and number of elements must be the same on all ranks.
+            src: the source's rank in the group of all processes; or pass `group_src`, the source's rank in
+            `group`.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
@@ -263,7 +266,7 @@ def all_gather(
     """Write the tensors of all ranks to a list of tensors, one for each rank.
 
     Arguments:
-        tensor_list: the tensors that are written, as many as there are ranks.
+        tensor_list: the tensors to which the results are written, one for each rank.
         tensor: the tensor of this rank.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
@@ -291,10 +294,10 @@ def all_gather(
 def all_gather_single(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Write the tensors of all ranks one after the other to a contiguous tensor.
+    """Write the tensors of all ranks to one contiguous tensor, in the order of the ranks.
 
     Arguments:
-        output_tensor: the tensor that is written.
+        output_tensor: the tensor to which the result is written.
         input_tensor: the tensor of this rank.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
@@ -320,10 +323,12 @@ def all_gather_single(
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Write the tensors of all ranks one after the other to a contiguous tensor. Older name of `all_gather_single`.
+    """Write the tensors of all ranks to one contiguous tensor, in the order of the ranks.
+
+    This function is an older name of `all_gather_single`.
 
     Arguments:
-        output_tensor: the tensor that is written.
+        output_tensor: the tensor to which the result is written.
         input_tensor: the tensor of this rank.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
@@ -361,8 +366,8 @@ def all_gather_coalesced(
     """Gather a list of tensors from each rank, and write the list of rank i to `output_tensor_lists[i]`.
 
     Arguments:
-        output_tensor_lists: the tensors that are written, as one list for each rank; each list is as long as
-            `input_tensor_list`.
+        output_tensor_lists: one list for each rank, with the tensors to which the results are written; each
+            list is as long as `input_tensor_list`.
         input_tensor_list: the tensors of this rank.
         group: a group; None selects the group of all processes.
         async_op: whether to return a future of all outputs at once instead of waiting.
@@ -426,8 +431,9 @@ def gather(
 
     Arguments:
         tensor: the tensor of this rank.
-        gather_list: the tensors that are written, on rank `dst`.
-        dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
+        gather_list: on rank `dst`, the tensors to which the results are written, one for each rank.
+        dst: the destination's rank in the group of all processes; or pass `group_dst`, the destination's rank
+            in `group`.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
@@ -474,9 +480,10 @@ def scatter(
     """Distribute a list of tensors from one rank. Entry i of the list is written to `tensor` on rank i.
 
     Arguments:
-        tensor: the tensor that is written.
-        scatter_list: a tensor for each rank, on rank `src`.
-        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
+        tensor: the tensor to which the result is written. scatter_list: on rank `src`, a list with one tensor
+            for each rank.
+        src: the source's rank in the group of all processes; or pass `group_src`, the source's rank in
+            `group`.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
@@ -509,10 +516,10 @@ def reduce_scatter(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce each tensor of a list over all ranks. Write the result at index i of the list to `output` on rank i.
+    """Reduce each tensor of a list over all ranks, and write the reduced tensor i to `output` on rank i.
 
     Arguments:
-        output: the tensor that is written.
+        output: the tensor to which the result is written.
         input_list: a tensor for each rank.
         op: the reduction.
         group: a group; None selects the group of all processes.
@@ -545,7 +552,7 @@ def reduce_scatter_single(
     """Reduce a tensor over all ranks, and write this rank's part of the result to `output`.
 
     Arguments:
-        output: the tensor that is written.
+        output: the tensor to which the result is written.
         input: the tensor that is reduced.
         op: the reduction.
         group: a group; None selects the group of all processes.
@@ -577,7 +584,7 @@ def reduce_scatter_tensor(
     This function is an older name of `reduce_scatter_single`.
 
     Arguments:
-        output: the tensor that is written.
+        output: the tensor to which the result is written.
         input: the tensor that is reduced.
         op: the reduction.
         group: a group; None selects the group of all processes.
@@ -614,10 +621,10 @@ def all_to_all(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send tensor i of a list to rank i, and write the tensor from rank i to tensor i of another list.
+    """Send `input_tensor_list[i]` to rank i, and receive `output_tensor_list[i]` from rank i.
 
     Arguments:
-        output_tensor_list: the tensors that are written, one from each rank.
+        output_tensor_list: the tensors to which the results are written, one for each rank.
         input_tensor_list: a tensor for each rank.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
@@ -651,10 +658,10 @@ def all_to_all_single(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send to each rank an equal part of a tensor, and write the received parts one after the other to `output`.
+    """Send an equal part of `input` to each rank, and concatenate the received parts in `output`.
 
     Arguments:
-        output: the tensor that is written.
+        output: the tensor to which the result is written.
         input: the tensor whose parts are sent.
         output_split_sizes, input_split_sizes: None, or equal sizes.
         group: a group; None selects the group of all processes.
@@ -736,7 +743,8 @@ def monitored_barrier(
         wait_all_ranks: has no effect, because the error always names all missing ranks.
         group: a group; None selects the group of all processes.
 
-    Raises RuntimeError when the timeout expires. If a missing rank calls this function later, it raises RuntimeError, too.
+    Raises RuntimeError when the timeout expires. If a missing rank calls this function later, the call raises
+    RuntimeError, too.
 
     Example:
         >>> import rushlight.distributed as dist

@@ -26,8 +26,9 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 class ReduceOp(Enum):
     """A reduction, which combines the values of all ranks into one value, in the order of the ranks.
 
-    Values of float16 and bfloat16 are reduced in float32, and the result is rounded once. AVG needs a floating-point or
-    complex dtype, MIN and MAX need a real dtype, and BAND, BOR and BXOR need integers or bool. PREMUL_SUM is not supported.
+    Values of float16 and bfloat16 are reduced in float32, and the result is rounded once. AVG requires a
+    floating-point or complex dtype, MIN and MAX require a real dtype, and BAND, BOR and BXOR require integers
+    or bool. PREMUL_SUM is not supported.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -54,7 +55,9 @@ ReduceOp.RedOpType = ReduceOp  # in PyTorch, RedOpType is the class of ReduceOp.
 
 
 class Work:
-    """A handle of a collective or message in progress, which `isend`, `irecv` and calls with `async_op=True` return.
+    """A handle of a pending collective or message.
+
+    `isend`, `irecv` and calls with `async_op=True` return a `Work`.
 
     Shape:
         - `result()`: the shapes of the tensors into which the collective writes.
@@ -75,7 +78,10 @@ class Work:
         self._results = results
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until the operation has ended, and return True. Raise its error, or RuntimeError if `timeout` expires."""
+        """Wait until the operation has ended, and return True. Raise its error, if any.
+
+        Raise RuntimeError if `timeout` expires.
+        """
         seconds = -1.0 if timeout is None else timeout.total_seconds()
         if not _C._wait_work(self._handle, seconds):
             raise RuntimeError(f"Work.wait(timeout): the collective has not ended after {seconds:g} seconds")
@@ -100,14 +106,15 @@ class Work:
         return None
 
     def result(self) -> list[Tensor]:
-        """Return the tensors that the collective writes."""
+        """Return the tensors to which the collective writes its results."""
         return self._results
 
     def get_future(self) -> Future[list[Tensor]]:
         """Return a future that is set to `result()`, or to the exception of the collective if it has failed.
 
         If the collective has not ended yet, a new thread waits until it has ended, sets the future, and runs
-        the callbacks that were added to the future until then."""
+        the callbacks that were added to the future in the meantime.
+        """
         future: Future[list[Tensor]] = Future()
 
         def wait() -> None:
@@ -138,7 +145,7 @@ def _machine() -> str:
 
 
 def _where() -> str:
-    """Return the file and line at which other code called this library."""
+    """Return the file and line of the user's code that called this library."""
     frame: Any = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rushlight"):
         frame = frame.f_back
@@ -204,7 +211,7 @@ class ProcessGroup:
         return self._rank
 
     def size(self) -> int:
-        """Return the number of processes."""
+        """Return the number of processes in the group."""
         return self._size
 
     def name(self) -> str:
@@ -229,14 +236,14 @@ class ProcessGroup:
         label: str = "",
         async_op: bool = False,
     ) -> Work:
-        """Run a collective of rushlight/collective.h, or begin it if `async_op` is true."""
+        """Run a collective of rushlight/collective.h, or start it without waiting if `async_op` is true."""
         handle = _C._collective(
             self._handle, kind, op, root, list(inputs), list(outputs), label, _where(), async_op
         )
         return Work(handle, list(outputs) or list(inputs))
 
     def run_barrier(self, timeout: timedelta | None, label: str = "") -> None:
-        """Wait until every rank has called this method, at most for `timeout` (by default, the timeout of the group).
+        """Wait until every rank has called this method, but at most `timeout` (default: the group's timeout).
 
         When the timeout expires, the error names the missing ranks. The group cannot be used afterwards: if a rank calls
         this method later, the same error is raised."""
@@ -274,11 +281,11 @@ class ProcessGroup:
         return self.run("all_reduce", tensors, op=op, label=label, async_op=True)
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Begin to broadcast the tensors of rank `root`. On every other rank, `tensors` are overwritten."""
+        """Begin to broadcast the tensors of rank `root`. The other ranks' `tensors` are overwritten."""
         return self.run("broadcast", tensors, root=root, label=label, async_op=True)
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
-        """Return the object of one rank on every rank. The object is pickled."""
+        """Broadcast the object of one rank by pickling, and return it on every rank."""
         data, error = _pickled(value) if self._rank == root else (core.empty(0, dtype=core.uint8), None)
         size = core.tensor([-1 if error else data.numel()])
         self.run("broadcast", [size], root=root, label=label)
@@ -289,7 +296,7 @@ class ProcessGroup:
         return _unpickled(data)
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Return a list of the objects of all ranks. The objects are pickled."""
+        """Gather the objects of all ranks by pickling, and return them as a list."""
         data, error = _pickled(value)
         sizes = [core.zeros(1, dtype=core.int64) for _ in range(self._size)]
         self.run("all_gather", [core.tensor([-1 if error else data.numel()])], sizes)
@@ -306,11 +313,11 @@ class ProcessGroup:
         _C._abort_group(self._handle, why)
 
     def shutdown(self) -> None:
-        """Leave the group. If other ranks are still waiting for this rank, RuntimeError is raised on them."""
+        """Leave the group. Ranks that are still waiting for this rank raise RuntimeError."""
         _C._close_group(self._handle)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long this rank waits for others in a collective."""
+        """Set the timeout of collectives on this rank."""
         self._timeout = timeout
         _C._set_group_timeout(self._handle, timeout.total_seconds())
 

@@ -37,14 +37,16 @@ def isend(
 ) -> Work | None:
     """Begin to send a tensor to another process, or to this process.
 
-    The send is complete when the part of the tensor that has not been received yet fits into the shared memory of the group.
-    The tensor may be changed after the send is complete.
+    The send is complete when the part of the tensor that has not been received yet fits into the shared
+    memory of the group. The tensor may be modified after the send is complete.
 
     Arguments:
-        tensor: a tensor with the dtype and the number of elements of the tensor in the matching `irecv`.
+        tensor: the tensor to send; its dtype and number of elements must match those of the tensor in the
+            matching `irecv`.
         dst: the destination's rank in the group of all processes.
         group: a group; None selects the group of all processes.
-        tag: an integer. Messages between two ranks with the same tag are received in the order in which they are sent.
+        tag: an integer. Messages with the same tag between two ranks are received in the order in which they
+            are sent.
         group_dst: the destination's rank in `group`, in place of `dst`.
 
     Shape:
@@ -80,7 +82,8 @@ def irecv(
     """Begin to receive a tensor from another process, or from this process.
 
     Arguments:
-        tensor: a tensor with the dtype and the number of elements of the tensor that is sent; it is overwritten.
+        tensor: the tensor to overwrite; its dtype and number of elements must match those of the tensor that
+            is sent.
         src: the source's rank in the group of all processes. If `src` and `group_src` are None, the message may come from
             any rank.
         group: a group; None selects the group of all processes.
@@ -90,10 +93,10 @@ def irecv(
     Shape:
         - `tensor`: (*), with as many elements as the tensor that is sent.
 
-    Return a `Work`, or None if this process is not in the group. Raises ValueError if the source is not a rank of the group.
-    `Work.wait` raises RuntimeError if the dtype or the number of elements of `tensor` differs from those of the tensor that
-    is sent, if the other process ends, or when the timeout expires. If the dtypes or the numbers of elements differ, the
-    error gives the source lines of both calls.
+    Return a `Work`, or None if this process is not in the group. Raises ValueError if the source is not a
+    rank of the group. `Work.wait` raises RuntimeError if the dtype or the number of elements of `tensor`
+    differs from those of the tensor that is sent, if the other process ends, or when the timeout expires. If
+    the dtypes or the numbers of elements differ, the error shows the source lines of both calls.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -121,7 +124,7 @@ def send(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
-    """Send a tensor to another process, and wait until the tensor may be changed.
+    """Send a tensor to another process, and wait until the tensor may be modified.
 
     Arguments:
         tensor, dst, group, tag, group_dst: as for `isend`.
@@ -163,9 +166,9 @@ def recv(
     Shape:
         - `tensor`: (*), with as many elements as the tensor that is sent.
 
-    Return the sender's rank in the group of all processes, or -1 if this process is not in the group. Raises ValueError if
-    the source is not a rank of the group, or if no source is given and the sender is this process, and RuntimeError in the
-    cases that `irecv` lists for `Work.wait`.
+    Return the sender's rank in the group of all processes, or -1 if this process is not in the group. Raises
+    ValueError if the source is not a rank of the group, or if no source is given and the sender is this
+    process, and RuntimeError for the reasons for which `Work.wait` raises it after `irecv`.
 
     Example::
 
@@ -237,9 +240,10 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Begin several messages, and return a `Work` for each.
+    """Begin several sends and receives, and return a `Work` for each.
 
-    The order of the list matters only for messages between the same two ranks that have the same direction and tag.
+    The order of the list matters only for messages with the same direction and tag between the same two
+    ranks.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -280,7 +284,7 @@ def send_object_list(
     """Pickle the objects of a list, and send them to another process.
 
     Arguments:
-        object_list: at least one object.
+        object_list: a list of at least one object.
         dst, group, group_dst: as for `isend`.
         device: must be None or the CPU.
         use_batch: has no effect, because there are no communicators to choose between.
@@ -319,7 +323,8 @@ def recv_object_list(
     """Replace the objects of a list by the objects that another process sends with `send_object_list`.
 
     Arguments:
-        object_list: a list with as many elements as objects are sent; the objects replace the elements.
+        object_list: a list whose length is the number of objects that are sent; the received objects replace
+            its elements.
         src, group, group_src: as for `irecv`.
         device: must be None or the CPU.
         use_batch: has no effect.
@@ -358,8 +363,8 @@ def recv_object_list(
 def _peer(member: ProcessGroup, given: int | None, in_group: int | None, function: str, name: str) -> int:
     """Return the rank of the other process in the group.
 
-    Exactly one of `given`, the rank in the group of all processes, and `in_group`, the rank in this group, is
-    not None. Error messages call these arguments `name` and `group_<name>`.
+    Exactly one of `given`, the rank in the group of all processes, and `in_group`, the rank in this group,
+    must be passed. Error messages call these arguments `name` and `group_<name>`.
     """
     if (given is None) == (in_group is None):
         raise ValueError(f"{function}(): exactly one of {name} and group_{name} must be passed")

@@ -26,7 +26,8 @@ def broadcast_object_list(
 
     Arguments:
         object_list: on the source, the objects to send; on every other rank, a list whose contents are replaced.
-        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
+        src: the source's rank in the group of all processes; or pass `group_src`, the source's rank in
+            `group`.
         device: must be None or the CPU.
         group: a group; None selects the group of all processes.
 
@@ -95,7 +96,8 @@ def gather_object(
         obj: the object of this rank.
         object_gather_list: on rank `dst`, a list with one element for each rank; element i is replaced by the object of
             rank i.
-        dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
+        dst: the destination's rank in the group of all processes; or pass `group_dst`, the destination's rank
+            in `group`.
         group: a group; None selects the group of all processes.
 
     Raises ValueError if the list does not have one element for each rank.
@@ -134,7 +136,8 @@ def scatter_object_list(
     Arguments:
         scatter_object_output_list: a list of at least one element; the first element is replaced by the received object.
         scatter_object_input_list: on rank `src`, a list of one object for each rank.
-        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
+        src: the source's rank in the group of all processes; or pass `group_src`, the source's rank in
+            `group`.
         group: a group; None selects the group of all processes.
 
     Raises ValueError if the output list is empty, or the input list on rank `src` does not have one object for each rank.

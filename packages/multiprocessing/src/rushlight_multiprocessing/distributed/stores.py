@@ -44,11 +44,11 @@ class Store:
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait for a key."""
+        """The timeout of `get` and `wait`."""
         return self._timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long `get` and `wait` wait for a key."""
+        """Set the timeout of `get` and `wait`."""
         self._timeout = timeout
 
     def set(self, key: str, value: str | bytes) -> None:
@@ -56,7 +56,7 @@ class Store:
         self._call("set", key, _bytes(value))
 
     def get(self, key: str) -> bytes:
-        """Return the value of a key; wait for the key until the timeout."""
+        """Return the value of a key. If the key is not set, wait for it until the timeout expires."""
         self.wait([key])
         value: bytes | None = self._call("get", key)
         if value is None:
@@ -64,7 +64,7 @@ class Store:
         return value
 
     def add(self, key: str, amount: int) -> int:
-        """Add `amount` to the value of a key, which is a number and initially 0, and return the sum."""
+        """Add `amount` to the integer value of a key, or to 0 if the key is not set. Return the sum."""
         total: int = self._call("add", key, amount)
         return total
 
@@ -73,12 +73,12 @@ class Store:
         self._call("append", key, _bytes(value))
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Return whether all keys are set."""
+        """Return whether all of `keys` are set."""
         there: bool = self._call("check", list(keys))
         return there
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Set a key to `desired_value` if its value is `expected_value`, or if it is missing and `expected_value` is "".
+        """Set a key to `desired_value` if its value is `expected_value`. The value "" matches a missing key.
 
         Return the value that the key has afterwards, or `expected_value` if the key is still missing."""
         value: bytes = self._call("compare_set", key, _bytes(expected_value), _bytes(desired_value))
@@ -108,7 +108,7 @@ class Store:
         return True
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Wait until all keys are set. Raises DistStoreError after the timeout."""
+        """Wait until all keys are set. Raises DistStoreError if the timeout expires."""
         seconds = (timeout or self._timeout).total_seconds()
         end = time.monotonic() + seconds
         pause = 0.001
@@ -287,7 +287,7 @@ class TCPStore(Store):
         host_name: the host of the process that serves the store.
         port: the port on which the store is served. If the process that serves the store passes 0, a free port is selected;
             see the attribute `port`.
-        world_size: the number of processes for `wait_for_workers`; None to wait for none.
+        world_size: the number of processes for which `wait_for_workers` waits; None to wait for no process.
         is_master: whether this process serves the store.
         timeout: how long to wait for the server and for keys.
         wait_for_workers: whether the constructor waits, in the serving process, until `world_size` processes have connected.
@@ -390,7 +390,7 @@ class TCPStore(Store):
 class _Unpickler(pickle.Unpickler):
     """An unpickler of plain values such as numbers, strings and tuples.
 
-    It loads no classes or functions, because data from a network must not run code."""
+    This unpickler loads no classes or functions, because data from a network must not run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(

@@ -170,7 +170,7 @@ def get_backend(group: Any = None) -> str:
 
 
 def get_process_group_ranks(group: Any) -> list[int]:
-    """Return the rank that each process of a group has in the group of all processes.
+    """Return the global ranks of a group's processes, that is, their ranks in the group of all processes.
 
     Arguments:
         group: a group; None selects the group of all processes.
@@ -186,7 +186,7 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Convert a rank in the group of all processes to the rank in a group.
+    """Convert a rank in the group of all processes to the corresponding rank in `group`.
 
     Raises ValueError if the process is not in the group.
 
@@ -208,7 +208,9 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Convert a rank in a group to the rank in the group of all processes. Raises ValueError if there is no such rank.
+    """Convert a rank in `group` to the corresponding rank in the group of all processes.
+
+    Raises ValueError if `group` does not contain the rank.
 
     Arguments:
         group: the group.
@@ -335,7 +337,7 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Create the group of all processes of a job on one machine, and wait until all of them have joined.
+    """Create the group of all processes of a job on one machine, and wait until all processes have joined.
 
     Arguments:
         backend: "shm", which uses shared memory. None and "gloo" select "shm", too. Other names raise ValueError.
@@ -400,7 +402,9 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Create a group of some of the processes. All processes must create the same groups in the same order.
+    """Create a group that contains some of the processes.
+
+    All processes must create the same groups in the same order.
 
     Arguments:
         ranks: ranks in the group of all processes; None selects all processes.
@@ -460,7 +464,7 @@ def new_group(
 def destroy_process_group(group: Any = None) -> None:
     """Leave a group and free its memory.
 
-    Pending collectives are finished first. If other ranks are still waiting for this rank, RuntimeError is raised on them.
+    Pending collectives are finished first. Ranks that are still waiting for this rank raise RuntimeError.
 
     Arguments:
         group: a group; None selects all groups.

@@ -24,7 +24,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     """The Bernoulli distribution: 1 with probability `probs`, otherwise 0.
 
     Args:
-        probs: the probability of 1.
+        probs: the probability of the value 1.
         logits: ``log(probs / (1 - probs))``, given instead of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 

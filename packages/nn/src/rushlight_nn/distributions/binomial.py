@@ -33,8 +33,8 @@ class Binomial(ProbsOrLogits):
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: both or neither of `probs` and `logits` are given, a probability is not between 0 and 1, or a count
-            is not a whole number.
+        ValueError: both or neither of `probs` and `logits` are given, a probability is not between 0 and 1,
+            or `total_count` is not a nonnegative integer.
 
     Example:
         >>> from rushlight.distributions import Binomial

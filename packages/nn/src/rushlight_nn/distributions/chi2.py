@@ -18,7 +18,7 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The chi-squared distribution: the sum of `df` squares of standard normal variables.
+    """The chi-squared distribution: the sum of the squares of `df` independent standard normal variables.
 
     Args:
         df: the degrees of freedom.

@@ -92,7 +92,7 @@ def _number(bound: Any) -> str:
 
 
 class _Dependent(Constraint):
-    """A constraint that depends on other values, and therefore cannot be checked without them."""
+    """A constraint that depends on other parameters, and therefore cannot be checked on its own."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -130,7 +130,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Return whether a constraint depends on other values.
+    """Return whether a constraint depends on other parameters.
 
     For example, the support of a uniform distribution depends on the limits of the distribution.
 
@@ -159,12 +159,12 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
-        """Return a property whose value `fn` computes, and which has the `is_discrete` and `event_dim` of this property."""
+        """Return a property that calls `fn`, with the `is_discrete` and `event_dim` of this property."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint that treats the last `reinterpreted_batch_ndims` batch dimensions of a constraint as event dimensions.
+    """A constraint that treats the last `reinterpreted_batch_ndims` dimensions of another constraint as event dimensions.
 
     An event satisfies this constraint if `base_constraint` is satisfied at every index of these dimensions.
     """
@@ -505,7 +505,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Tensors split along `dim` into parts of the sizes `lengths`, each of which satisfies a separate constraint."""
+    """A separate constraint for each part of a tensor that is split along `dim` into parts of the sizes `lengths`."""
 
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
@@ -540,7 +540,7 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Tensors whose slices along `dim` each satisfy a separate constraint."""
+    """A separate constraint for each slice of a tensor along `dim`."""
 
     cseq: list[Constraint]
     dim: int

@@ -17,7 +17,7 @@ __all__ = ["Dirichlet"]
 class Dirichlet(ExponentialFamily):
     """The Dirichlet distribution of vectors that sum to 1.
 
-    The density of a vector x is proportional to the product of the factors ``x_i^(concentration_i - 1)``.
+    The density of a vector x is proportional to the product of ``x_i^(concentration_i - 1)`` over all i.
 
     Args:
         concentration: the concentrations.

@@ -20,7 +20,7 @@ _validate = __debug__
 
 
 class Distribution:
-    """The base class of distributions: a batch of independent distributions over tensors of one shape.
+    """The base class of distributions: a batch of independent distributions over tensors of the same shape.
 
     A subclass defines the constraints of its parameters in `arg_constraints` and the set of its values in `support`. The
     subclass sets its parameters as attributes before it calls this constructor, and defines `log_prob` and either `rsample`
@@ -141,7 +141,8 @@ class Distribution:
         raise self._lacks("support")
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        """Return these distributions expanded to `batch_shape`, with parameters that are views of the current parameters."""
+        """Return a distribution with the batch shape `batch_shape`, whose parameters are expanded views of the current
+        parameters."""
         made: Any = object.__new__(type(self)) if _instance is None else _instance
         made.__dict__.update(self.__dict__)
         for name, constraint in self.arg_constraints.items():
@@ -160,7 +161,7 @@ class Distribution:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Return samples of shape (*sample_shape, *batch_shape, *event_shape) that are differentiable in the parameters."""
+        """Return reparameterized, differentiable samples of shape (*sample_shape, *batch_shape, *event_shape)."""
         raise NotImplementedError(
             f"{type(self).__name__}.rsample(): samples are not differentiable in the parameters\nhint: use sample()"
         )
@@ -183,7 +184,7 @@ class Distribution:
         raise self._lacks("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile: the number that a sample does not exceed with the probability `value`."""
+        """Return the quantile function, the inverse of `cdf`, at the probability `value`."""
         raise self._lacks("icdf")
 
     def entropy(self) -> Tensor:

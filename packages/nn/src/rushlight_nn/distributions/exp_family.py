@@ -56,7 +56,7 @@ class ExponentialFamily(Distribution):
 
 
 def normalizer_with_gradients(p: ExponentialFamily) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
-    """Return the natural parameters θ, F(θ) and the gradient of F; all are differentiable in the parameters."""
+    """Return θ, F(θ) and the gradient of F at θ, all differentiable with respect to the distribution's parameters."""
     provider: Any = getattr(core, "autograd", None)
     if not hasattr(provider, "grad"):
         raise RuntimeError(

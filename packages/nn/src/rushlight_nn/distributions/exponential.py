@@ -19,7 +19,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """The exponential distribution of mean 1 / `rate`.
+    """The exponential distribution with mean 1 / `rate`.
 
     Args:
         rate: the rate.

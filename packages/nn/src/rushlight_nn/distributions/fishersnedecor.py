@@ -32,7 +32,7 @@ class FisherSnedecor(Distribution):
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: a number of degrees of freedom is not positive.
+        ValueError: `df1` or `df2` is not positive.
 
     Example:
         >>> from rushlight.distributions import FisherSnedecor

@@ -19,7 +19,7 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution of mean `concentration` / `rate`.
+    """The gamma distribution with mean `concentration` / `rate`.
 
     Samples have gradients with respect to both parameters (Figurnov, Mohamed and Mnih 2018).
 

@@ -20,7 +20,7 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(TransformedDistribution):
-    """The half-normal distribution: the absolute value of a normal variable of mean 0.
+    """The half-normal distribution: the absolute value of a normal variable with mean 0.
 
     Args:
         scale: standard deviation of the normal variable.

@@ -21,7 +21,7 @@ __all__ = ["Kumaraswamy"]
 class Kumaraswamy(TransformedDistribution):
     """The Kumaraswamy distribution of numbers between 0 and 1 (Kumaraswamy 1980).
 
-    A sample is above x with probability ``(1 - x^concentration1)^concentration0``.
+    The probability that a sample is above x is ``(1 - x^concentration1)^concentration0``.
 
     Args:
         concentration1: the exponent of x.

@@ -23,12 +23,12 @@ __all__ = ["LowRankMultivariateNormal"]
 class LowRankMultivariateNormal(Distribution):
     """The multivariate normal distribution with the covariance matrix W Wᵀ + D.
 
-    Determinants and inverses are computed from r × r matrices, by the matrix determinant lemma and the identity of
-    Sherman, Morrison and Woodbury.
+    Determinants and inverses are computed from r × r matrices, by the matrix determinant lemma and the
+    Woodbury matrix identity.
 
     Args:
         loc: the mean.
-        cov_factor: W, which has few columns.
+        cov_factor: the matrix W, which has few columns.
         cov_diag: the diagonal of D.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
@@ -37,7 +37,7 @@ class LowRankMultivariateNormal(Distribution):
         - Samples: (*sample_shape, *batch_shape, n).
 
     Raises:
-        ValueError: an element of the diagonal is not positive, or the shapes do not fit.
+        ValueError: an element of the diagonal is not positive, or the shapes do not match.
 
     Example:
         >>> from rushlight.distributions import LowRankMultivariateNormal

@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one family."""
+"""Mixtures of distributions of the same family."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture of K distributions of one family.
+    """A mixture of K distributions of the same family.
 
     Args:
         mixture_distribution: a :class:`Categorical` over the components.

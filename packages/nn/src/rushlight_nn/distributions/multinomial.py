@@ -23,7 +23,8 @@ __all__ = ["Multinomial"]
 class Multinomial(OverCategories):
     """The multinomial distribution: the number of times that each of K classes occurs in `total_count` draws.
 
-    `log_prob` uses the sum of the counts, which may be less than `total_count`, as the number of draws.
+    The counts passed to `log_prob` may sum to less than `total_count`. `log_prob` uses their sum as the
+    number of draws.
 
     Args:
         total_count: the number of draws, an int.

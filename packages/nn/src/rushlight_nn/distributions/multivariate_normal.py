@@ -142,7 +142,7 @@ def one_matrix(
 
 
 def factor_of(name: str, matrix: Tensor) -> Tensor:
-    """Return the Cholesky factor of the covariance matrix, computed from `matrix`, which is the argument called `name`.
+    """Return the Cholesky factor of the covariance matrix, computed from `matrix`, the argument called `name`.
 
     Raises:
         ValueError: the matrix is not positive definite.

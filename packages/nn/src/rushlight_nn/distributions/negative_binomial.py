@@ -35,7 +35,7 @@ class NegativeBinomial(ProbsOrLogits):
 
     Raises:
         ValueError: both or neither of `probs` and `logits` are given, a probability is outside of [0, 1), or
-            a count is negative.
+            `total_count` is negative.
 
     Example:
         >>> from rushlight.distributions import NegativeBinomial

@@ -23,7 +23,7 @@ __all__ = ["Pareto"]
 class Pareto(TransformedDistribution):
     """The Pareto distribution of numbers above `scale`.
 
-    A sample is above x with probability ``(scale / x)^alpha``.
+    The probability that a sample is above x is ``(scale / x)^alpha``.
 
     Args:
         scale: the lower limit of the samples.

@@ -36,8 +36,8 @@ class TransformedDistribution(Distribution):
         - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:
-        ValueError: an argument is not a transform, or samples of `base_distribution` have fewer dimensions than the
-            transforms need.
+        ValueError: an argument is not a transform, or samples of `base_distribution` have fewer dimensions
+            than the transforms require.
 
     Example:
         >>> from rushlight.distributions import ExpTransform, Normal, TransformedDistribution

@@ -27,9 +27,10 @@ euler_constant: float = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Convert the arguments, which are numbers or tensors, to tensors of one shape by broadcasting.
+    """Broadcast numbers and tensors to tensors of a common shape.
 
-    Numbers get the dtype and device of the first tensor, or the default dtype if there are no tensors.
+    Numbers are converted to the dtype and device of the first tensor, or the default dtype if there are no
+    tensors.
 
     Args:
         values: numbers and tensors.
@@ -86,8 +87,8 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
     Args:
         probs: the probabilities.
-        is_binary: whether each element is the probability of one of two outcomes; otherwise the probabilities along the last
-            dimension sum to 1.
+        is_binary: whether each element is the probability of one of two outcomes. If False, the probabilities
+            along the last dimension sum to 1.
 
     Shape:
         - Input and output: (*), any shape.
@@ -106,8 +107,8 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
     Args:
         logits: the logits.
-        is_binary: whether each logit is the log-odds of one of two outcomes; otherwise, the softmax along the last dimension
-            is returned.
+        is_binary: whether each logit is the log-odds of one of two outcomes. If False, the softmax along the
+            last dimension is returned.
 
     Shape:
         - Input and output: (*), any shape.
@@ -180,8 +181,8 @@ def inverse_factor(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of a positive definite matrix, by solving a triangular system.
 
     The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. To compute U, the rows
-    and columns of the matrix are flipped, the Cholesky factor of this matrix is computed, and the rows and
-    columns of the factor are flipped.
+    and columns of the matrix are flipped, the Cholesky factor of the flipped matrix is computed, and the rows
+    and columns of the factor are flipped.
     """
     flipped = core.linalg.cholesky(core.flip(precision, (-2, -1)))
     inverse = core.flip(flipped, (-2, -1)).mT
@@ -201,7 +202,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
         - Output: (*, number of elements of the triangle).
 
     Raises:
-        ValueError: the matrices have no diagonal with the number `diag`.
+        ValueError: the matrices have no diagonal `diag`.
 
     Example:
         >>> from rushlight.distributions.utils import tril_matrix_to_vec
@@ -229,7 +230,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         - Output: (*, n, n).
 
     Raises:
-        ValueError: no triangle has this number of elements.
+        ValueError: the length of the vectors is not the number of elements of such a triangle.
 
     Example:
         >>> from rushlight.distributions.utils import vec_to_tril_matrix

@@ -21,7 +21,7 @@ __all__ = ["Weibull"]
 class Weibull(TransformedDistribution):
     """The Weibull distribution of positive numbers.
 
-    A sample is above x with probability ``exp(-(x / scale)^concentration)``.
+    The probability that a sample is above x is ``exp(-(x / scale)^concentration)``.
 
     Args:
         scale: the scale.

@@ -27,7 +27,7 @@ class Wishart(ExponentialFamily):
 
     Args:
         df: the degrees of freedom, a number above n - 1 that need not be an integer.
-        covariance_matrix: the covariance matrix of the vectors.
+        covariance_matrix: the covariance matrix of the normal vectors.
         precision_matrix: the inverse of the covariance matrix, given instead of `covariance_matrix`.
         scale_tril: the lower triangular Cholesky factor of the covariance matrix, given instead of `covariance_matrix`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.

@@ -46,7 +46,8 @@ def tuple_of(count: int, value: Any) -> tuple[Any, ...]:
 def sizes_of(count: int, value: Any, argument: str) -> tuple[Any, ...]:
     """Return `value` as a tuple of one element for each of `count` dimensions; a single value is repeated.
 
-    Raise RuntimeError for any other number of elements. The message begins with `argument`, such as "unfold(stride)".
+    Raise RuntimeError if `value` has neither 1 nor `count` elements. The message begins with `argument`, such
+    as "unfold(stride)".
     """
     given = tuple_of(1, value)
     if len(given) == 1:

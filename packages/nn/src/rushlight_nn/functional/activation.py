@@ -404,12 +404,12 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Draw samples of the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
+    """Draw samples from the Gumbel-softmax distribution with log-probabilities `logits` (Jang et al. 2017).
 
     Args:
-        logits: log-probabilities, which need not be normalised.
+        logits: unnormalised log-probabilities.
         tau: the temperature. The smaller the temperature is, the closer the samples are to one-hot vectors.
-        hard: return one-hot vectors, with the gradient of the relaxed samples.
+        hard: return one-hot vectors, but differentiate them as if they were the soft samples.
         eps: accepted and ignored.
         dim: the dimension of the classes.
 

@@ -50,9 +50,9 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Compute multi-head attention, with linear maps before and after the attention (Vaswani et al. 2017).
+    """Compute multi-head attention, including the input and output projections (Vaswani et al. 2017).
 
-    :class:`rushlight_nn.MultiheadAttention` holds the parameters and calls this function.
+    :class:`rushlight_nn.MultiheadAttention` contains the parameters and calls this function.
 
     Args:
         query: the queries.
@@ -60,20 +60,22 @@ def multi_head_attention_forward(
         value: the values.
         embed_dim_to_check: the embedding size E.
         num_heads: number of heads, a divisor of E.
-        in_proj_weight: weight of the linear maps to queries, keys and values. If `use_separate_proj_weight` is set,
-            `q_proj_weight`, `k_proj_weight` and `v_proj_weight` are used instead.
-        in_proj_bias: bias of the linear maps to queries, keys and values.
-        bias_k, bias_v: vectors that are appended to the keys and the values.
-        add_zero_attn: append zeros to keys and values.
-        dropout_p: probability of dropping an attention weight, used if `training` is set.
-        out_proj_weight, out_proj_bias: weight and bias of the last linear map.
-        training: whether to drop attention weights.
-        key_padding_mask: a bool mask, True for the keys to ignore, or a floating-point mask, -inf for the keys to ignore.
-        need_weights: also return the attention weights. If False, a fused operator is used.
+        in_proj_weight: the stacked weights of the projections of query, key and value; not used if
+            `use_separate_proj_weight` is True.
+        in_proj_bias: the stacked biases of the projections of query, key and value.
+        bias_k, bias_v: vectors that are appended to the projected keys and values, as one more position.
+        add_zero_attn: whether to append a position of zeros to the projected keys and values.
+        dropout_p: probability of dropping an attention weight if `training` is True.
+        out_proj_weight, out_proj_bias: weight and bias of the output projection.
+        training: whether to apply dropout.
+        key_padding_mask: a bool mask, True for the keys to ignore, or a floating-point mask that is added to the scores.
+        need_weights: whether to return the attention weights, too. If False, a fused operator computes the
+            attention.
         attn_mask: a bool mask, True where attention is not allowed, or a floating-point mask that is added to the scores.
-        use_separate_proj_weight: use separate weights for queries, keys and values; see `in_proj_weight`.
-        static_k, static_v: tensors that are used instead of the results of the linear maps to keys and values.
-        average_attn_weights: average the returned weights over the heads.
+        use_separate_proj_weight: whether to use `q_proj_weight`, `k_proj_weight` and `v_proj_weight` instead
+            of `in_proj_weight`.
+        static_k, static_v: tensors that are used instead of the projected keys and values.
+        average_attn_weights: whether to average the returned weights over the heads.
         is_causal: whether `attn_mask` is the causal mask. If True, the causal mask may be applied without reading
             `attn_mask`.
 
@@ -83,13 +85,13 @@ def multi_head_attention_forward(
         - `q_proj_weight`: (E, E); `k_proj_weight` and `v_proj_weight`: (E, size of keys) and (E, size of values).
         - `bias_k` and `bias_v`: (1, 1, E); `static_k` and `static_v`: (N · num_heads, S, E / num_heads).
         - `key_padding_mask`: (N, S) or (S); `attn_mask`: (L, S) or (N · num_heads, L, S).
-        - Output: the query's shape. Weights: (N, L, S), or (N, num_heads, L, S) if they are not averaged; None without
-          `need_weights`.
+        - Output: the query's shape. Weights: (N, L, S), or (N, num_heads, L, S) if they are not averaged; None if
+          `need_weights` is False.
 
     Raises:
-        AssertionError: the shapes of query, key, value and `key_padding_mask` do not fit, `num_heads` does not divide E, or
-            a mask is neither bool nor floating point. PyTorch also raises AssertionError in these cases.
-        RuntimeError: `attn_mask` has the wrong shape, or `is_causal` is set without `attn_mask`.
+        AssertionError: the shapes of query, key, value and `key_padding_mask` do not match, `num_heads` does not divide E,
+            or a mask is neither bool nor floating point. PyTorch raises AssertionError, too.
+        RuntimeError: `attn_mask` has the wrong shape, or `is_causal` is True and `attn_mask` is None.
 
     Example:
         >>> x, weight = torch.randn(5, 2, 8), torch.randn(24, 8)

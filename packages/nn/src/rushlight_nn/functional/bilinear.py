@@ -26,7 +26,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         - Output: (*, out).
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: the shapes of the arguments do not match.
 
     Example:
         >>> F.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), torch.eye(2).unsqueeze(0))  # the dot product

@@ -1,4 +1,4 @@
-"""Convolutions. All functions except `conv_tbc` are operators of core, under the same names as in PyTorch."""
+"""Convolutions. All functions except `conv_tbc` are operators of rushlight-core."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ else:
 
 @overridable
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Convolve sequences whose first dimension is time.
+    """Compute the 1D convolution of sequences of shape (time, batch, channels).
 
     Args:
         input: the sequences.
@@ -40,7 +40,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         - Output: (T + 2 · pad - kernel + 1, N, out_channels).
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: the shapes do not match.
 
     Example:
         >>> F.conv_tbc(torch.randn(10, 2, 4), torch.randn(3, 4, 8), torch.zeros(8), pad=1).shape

@@ -104,7 +104,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     Raises:
         ValueError: `p` is not between 0 and 1.
-        RuntimeError: `training` is set, and the input has fewer than two dimensions.
+        RuntimeError: `training` is true, and the input has fewer than two dimensions.
 
     Example:
         >>> dropped = F.dropout2d(torch.ones(20, 16, 4, 4))
@@ -134,7 +134,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     Raises:
         ValueError: `p` is not between 0 and 1.
-        RuntimeError: `training` is set, and the input has no dimensions.
+        RuntimeError: `training` is true, and the input has no dimensions.
 
     Example:
         >>> dropped = F.dropout3d(torch.ones(20, 16, 2, 4, 4))
@@ -163,9 +163,9 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
 
 @overridable
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Set elements to the lower limit of SELU with probability `p`, and scale and shift all to keep mean 0 and variance 1.
+    """Set elements to the lower limit of SELU with probability `p`, and preserve mean 0 and variance 1.
 
-    Alpha dropout is described by Klambauer et al. 2017.
+    All elements are then scaled and shifted, which keeps mean and variance (Klambauer et al. 2017).
 
     Args:
         input: the tensor.
@@ -205,7 +205,7 @@ def feature_alpha_dropout(
 
     Raises:
         ValueError: `p` is not between 0 and 1.
-        RuntimeError: `training` is set, and the input has fewer than two dimensions.
+        RuntimeError: `training` is true, and the input has fewer than two dimensions.
 
     Example:
         >>> dropped = F.feature_alpha_dropout(torch.ones(20, 16, 4), training=True)

@@ -21,17 +21,18 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Look up rows of a table by their indices.
+    """Return the rows of the table `weight` at the indices `input`.
 
     Args:
         input: the indices of the rows, int32 or int64.
-        weight: the table.
-        padding_idx: the index of a row that gets no gradient.
-        max_norm: the largest norm of a row. A row whose norm exceeds `max_norm` is rescaled in place to this norm when the
+        weight: the table of embedding vectors.
+        padding_idx: the index of a row that does not receive a gradient.
+        max_norm: the maximum norm of a row. A row with a larger norm is rescaled in place to the norm `max_norm` when the
             row is looked up.
         norm_type: the order of the norm.
-        scale_grad_by_freq: divide the gradient of each row by the number of times that the row was looked up in the call.
-        sparse: make the gradient of the table sparse.
+        scale_grad_by_freq: whether to divide the gradient of each row by the number of times that its index occurs in
+            `input`.
+        sparse: whether the gradient of `weight` is a sparse tensor.
 
     Shape:
         - Input: (*).
@@ -83,9 +84,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
     Args:
         tensor: classes, int64.
-        num_classes: number of classes; -1 stands for the largest element plus 1. Inside `vmap`, `num_classes` must be
-            given, and the range of the classes is not checked: the vector of a class that is out of range contains only
-            zeros.
+        num_classes: number of classes; -1 means the largest class plus 1. Inside `vmap`, `num_classes` must be given, and
+            the range of the classes is not checked: the vector of a class that is out of range contains only zeros.
 
     Shape:
         - Input: (*).
@@ -158,19 +158,19 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Return, for each bag of indices, the sum, mean or maximum of the rows of a table at these indices.
+    """Return the sum, mean or maximum of the table rows in each bag, where a bag is a list of row indices.
 
     Args:
         input: indices of rows of the table, int32 or int64. If `input` is 2-D, each row is a bag. If `input` is 1-D, it
-            contains the bags one after another, and `offsets` gives the beginning of each bag.
-        weight: the table.
-        offsets: position in `input` at which each concatenated bag begins; the first offset is 0. The result of an empty bag
+            contains the bags one after another, and `offsets` contains the position at which each bag begins.
+        weight: the table of embedding vectors.
+        offsets: the position in a 1-D `input` at which each bag begins; the first offset is 0. The result for an empty bag
             is zero.
         max_norm, norm_type, scale_grad_by_freq, sparse: see :func:`embedding`.
         mode: "sum", "mean" or "max".
         per_sample_weights: a factor for the row of each index; only for mode "sum".
         include_last_offset: whether `offsets` has an additional last element, the length of the input.
-        padding_idx: index of a row that is excluded from bags.
+        padding_idx: index of a row that is excluded from all bags.
 
     Shape:
         - Input: (B, n), or (n) with `offsets` (B); `per_sample_weights` has the input's shape.

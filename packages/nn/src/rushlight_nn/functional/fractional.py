@@ -15,8 +15,8 @@ from ._arguments import sizes_of
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
     """Return the start positions of windows, of shape (..., output_size), for random numbers `samples` of shape (...).
 
-    The distance between the starts of consecutive windows is one of two integers. The random number
-    determines which of the two integers each distance is.
+    The distance between consecutive starts is the mean distance, rounded down or up. The random number
+    determines which distances are rounded up.
     """
     last = core.full((*samples.shape, 1), input_size - window, dtype=core.int64, device=samples.device)
     if output_size == 1:
@@ -148,7 +148,7 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of `output_size` windows at random distances, for each channel of images (Graham 2014).
+    """Apply fractional max pooling to images, with `output_size` windows at random distances (Graham 2014).
 
     Args:
         input: the images, floating point.
@@ -156,7 +156,7 @@ def fractional_max_pool2d(
         output_size: number of windows, an int or a pair.
         output_ratio: number of windows divided by the input's size, between 0 and 1. `output_ratio` is used if `output_size`
             is None.
-        return_indices: also return the positions of the maxima in the flattened H·W plane, int64.
+        return_indices: whether to also return the int64 positions of the maxima in the flattened H·W plane.
         _random_samples: numbers between 0 and 1, of shape (N, C, 2), to use instead of random numbers.
 
     Shape:
@@ -185,7 +185,7 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of `output_size` windows at random distances, for each channel of volumes (Graham 2014).
+    """Apply fractional max pooling to volumes, with `output_size` windows at random distances (Graham 2014).
 
     Args:
         input: the volumes, floating point.
@@ -193,7 +193,8 @@ def fractional_max_pool3d(
         output_size: number of windows, an int or a triple.
         output_ratio: number of windows divided by the input's size, between 0 and 1. `output_ratio` is used if `output_size`
             is None.
-        return_indices: also return the positions of the maxima in the flattened D·H·W volume, int64.
+        return_indices: whether to also return the int64 positions of the maxima in the flattened D·H·W
+            volume.
         _random_samples: numbers between 0 and 1, of shape (N, C, 3), to use instead of random numbers.
 
     Shape:

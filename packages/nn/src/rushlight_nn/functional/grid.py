@@ -34,7 +34,8 @@ def grid_sample(
 
     Args:
         input: the images or volumes, floating point.
-        grid: for each element of the output, its position x, y (and z) in the input, from -1 to 1; x runs along the width.
+        grid: for each element of the output, its coordinates x, y (and z) in the input, from -1 to 1; x is
+            the coordinate along the width.
         mode: "bilinear" (trilinear for volumes), "nearest", or "bicubic" (images only).
         padding_mode: the values outside of the input: zeros ("zeros"), the nearest element of the border ("border") or the
             mirror image ("reflection").
@@ -68,10 +69,10 @@ def grid_sample(
 
 @overridable
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """Return the positions of an image's pixels under an affine map, as a grid for :func:`grid_sample`.
+    """Return the sampling grid of affine maps for :func:`grid_sample`.
 
     Args:
-        theta: the matrices of the affine maps. The last column is the shift.
+        theta: the matrices of the affine maps. The last column of each matrix is the translation.
         size: the size of the output of :func:`grid_sample`.
         align_corners: see :func:`grid_sample`.
 
@@ -80,8 +81,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         - Output: (N, H, W, 2) or (N, D, H, W, 3).
 
     Raises:
-        ValueError: `theta` has an integer dtype or does not fit `size`, or a size is not positive.
-        NotImplementedError: `size` has neither 4 nor 5 numbers.
+        ValueError: `theta` has an integer dtype or does not match `size`, or a size is not positive.
+        NotImplementedError: `size` has neither 4 nor 5 elements.
 
     Example:
         >>> mirror = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])

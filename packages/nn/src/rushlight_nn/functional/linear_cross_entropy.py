@@ -1,4 +1,4 @@
-"""The cross entropy of the output of a linear layer, which can be computed without storing all scores at once."""
+"""The cross entropy of the output of a linear layer, computed without storing the scores of the whole batch."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _linear = operator("linear")
 
 
 class LinearCrossEntropyOptions:
-    """The size of the chunks in which :func:`linear_cross_entropy` processes the batch.
+    """Options of :func:`linear_cross_entropy`, which determine how many samples are processed at a time.
 
-    Only the scores of one chunk are in memory at a time. The backward pass computes the scores again.
+    Only the scores (logits) of one chunk are in memory at a time. The backward pass computes the scores
+    again.
 
     Args:
         allow_retain_graph: accepted and ignored; the backward pass can always be run again.
         batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines the number. If both
             `batch_chunk_size` and `chunking_method` are None, the whole batch is one chunk.
         chunking_method: "aspect_ratio" chooses the chunks so that the scores of one chunk have about as many elements as the
-            whole input. "aspect_ratio:N" divides this size of the chunks by N. "auto" is the same as "aspect_ratio:2".
+            whole input. "aspect_ratio:N" makes the chunks N times smaller. "auto" is the same as "aspect_ratio:2".
         acc_policy: "auto", "accurate", "balanced" or "compact". `acc_policy` has no effect, because gradients are
             accumulated in their own dtype.
         acc_dtype: accepted and ignored, because gradients are accumulated in their own dtype.
@@ -113,7 +114,7 @@ def linear_cross_entropy(
         weight: a factor for each class, (C).
         reduction: "mean", "sum" or "none".
         ignore_index: a target class that is excluded from the loss, -100 by default.
-        label_smoothing: the part of each target that is spread evenly over all classes.
+        label_smoothing: the fraction of each target that is spread evenly over all classes.
         options: how to process the batch in chunks, so that only the scores of one chunk are in memory. `options` has an
             effect only if the targets are classes and the weight has two dimensions.
 
@@ -125,7 +126,7 @@ def linear_cross_entropy(
         - Output: (), or the shape of class targets with `reduction` "none".
 
     Raises:
-        RuntimeError: the shapes do not fit, or `ignore_index` is given and the targets are probabilities.
+        RuntimeError: the shapes do not match, or `ignore_index` is given and the targets are probabilities.
 
     Example:
         >>> x, weight, target = torch.randn(32, 8), torch.randn(1000, 8), torch.randint(0, 1000, (32,))

@@ -37,8 +37,8 @@ def cross_entropy(
     """Return the cross entropy between the softmax of the input and the targets.
 
     Args:
-        input: scores (logits), which need not be normalised.
-        target: classes, int64, or probabilities of the input's dtype.
+        input: unnormalised scores (logits).
+        target: class indices (int64), or probabilities of the input's dtype.
         weight: a factor for each class. If the targets are classes, "mean" divides the sum of the losses by the sum of the
             factors of the target classes.
         size_average, reduce: deprecated; use `reduction`.
@@ -55,7 +55,7 @@ def cross_entropy(
     Raises:
         ValueError: `reduction` is unknown.
         IndexError: a class is out of range.
-        RuntimeError: `ignore_index` is not negative, although the targets are probabilities.
+        RuntimeError: the targets are probabilities, and `ignore_index` is not negative.
 
     Example:
         >>> logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
@@ -76,11 +76,11 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the negative log-probability of each target class.
+    """Return the negative log-likelihood loss: the mean of the negative log-probabilities of the target classes.
 
     Args:
         input: log-probabilities.
-        target: classes, int64 or uint8.
+        target: class indices, int64 or uint8.
         weight: a factor for each class. "mean" divides the sum of the losses by the sum of the factors of the target
             classes.
         size_average, reduce: deprecated; use `reduction`.
@@ -411,7 +411,7 @@ def ctc_loss(
 ) -> Tensor:
     """Return the negative log-likelihood of label sequences with an unknown alignment to the input.
 
-    The method is connectionist temporal classification (Graves et al. 2006).
+    The loss is also called the connectionist temporal classification (CTC) loss (Graves et al. 2006).
 
     Args:
         log_probs: log-probabilities of the classes at each step.

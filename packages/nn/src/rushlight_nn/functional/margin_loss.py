@@ -79,7 +79,7 @@ def margin_ranking_loss(
         input1: the values that should be larger than `input2` where the target is 1, and smaller where the target is -1.
         input2: the values with which `input1` is compared.
         target: the labels, 1 or -1.
-        margin: the smallest difference for which the loss is zero.
+        margin: the smallest value of target · (input1 - input2) for which the loss is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -118,7 +118,7 @@ def cosine_embedding_loss(
     """Return ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where the target is -1.
 
     Args:
-        input1, input2: the vectors between which the cosine is computed.
+        input1, input2: the vectors whose cosine similarity is computed.
         target: the labels, 1 or -1.
         margin: the cosine below which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
@@ -303,7 +303,7 @@ def gaussian_nll_loss(
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
-        ValueError: a variance is negative, the shapes do not fit, or `reduction` is unknown.
+        ValueError: a variance is negative, the shapes do not match, or `reduction` is unknown.
 
     Example:
         >>> F.gaussian_nll_loss(torch.tensor([1.0]), torch.tensor([3.0]), 2.0)  # (log 2 + 4 / 2) / 2

@@ -33,21 +33,22 @@ def batch_norm(
 
     Args:
         input: the tensor.
-        running_mean: running mean of each channel; updated in place if `training` is set.
-        running_var: running variance of each channel; updated in place if `training` is set.
-        weight: a factor for each channel.
+        running_mean: running mean of each channel; updated in place if `training` is True.
+        running_var: running variance of each channel; updated in place if `training` is True.
+        weight: the scale of each channel.
         bias: a bias that is added to each channel.
-        training: use the statistics of the batch instead of the running statistics.
-        momentum: the weight of the batch's statistics in the updated running statistics.
-        eps: added to the variance. `eps` must be positive if `training` is set, and must not be negative otherwise.
+        training: whether to use the statistics of the batch instead of the running statistics.
+        momentum: the weight of the batch's statistics in the update of the running statistics.
+        eps: added to the variance. `eps` must be positive if `training` is True, and must not be negative if
+            it is False.
 
     Shape:
         - Input and output: (N, C, *).
         - `running_mean`, `running_var`, `weight` and `bias`: (C).
 
     Raises:
-        ValueError: `training` is set, and a channel has a single value; or `eps` is out of range.
-        IndexError: `training` is set, and `input` has no channel dimension.
+        ValueError: `training` is True, and a channel has a single value; or `eps` is out of range.
+        IndexError: `training` is True, and `input` has no channel dimension.
 
     Example:
         >>> F.batch_norm(torch.tensor([[1.0, 10.0], [3.0, 30.0]]), None, None, training=True)
@@ -85,8 +86,8 @@ def layer_norm(
     Args:
         input: the tensor.
         normalized_shape: the sizes of the last dimensions.
-        weight: factors of the elements, of shape `normalized_shape`.
-        bias: biases that are added, of shape `normalized_shape`.
+        weight: the scale of each element, of shape `normalized_shape`.
+        bias: the bias that is added to each element, of shape `normalized_shape`.
         eps: added to the variance.
 
     Shape:
@@ -113,7 +114,7 @@ def group_norm(
     Args:
         input: the tensor.
         num_groups: number of groups, a divisor of C.
-        weight: a factor for each channel.
+        weight: the scale of each channel.
         bias: a bias that is added to each channel.
         eps: added to the variance.
 
@@ -122,7 +123,7 @@ def group_norm(
         - `weight` and `bias`: (C).
 
     Raises:
-        ValueError: there is one sample, and a group has a single value.
+        ValueError: `input` has only one sample, and each group has a single value.
 
     Example:
         >>> F.group_norm(torch.tensor([[[1.0], [3.0], [10.0], [30.0]]]), num_groups=2).flatten()
@@ -146,8 +147,9 @@ def rms_norm(
     Args:
         input: the tensor.
         normalized_shape: the sizes of the last dimensions.
-        weight: factors of the elements, of shape `normalized_shape`.
-        eps: added to the mean of squares. If None, the machine epsilon of the input's dtype is used.
+        weight: the scale of each element, of shape `normalized_shape`.
+        eps: added to the mean of squares; by default the machine epsilon of float64 for float64 and
+            complex128 inputs, and the machine epsilon of float32 for all other dtypes.
 
     Shape:
         - Input and output: (*, *normalized_shape).
@@ -169,8 +171,8 @@ def normalize(
     Args:
         input: the tensor.
         p: order of the norm.
-        dim: the dimension of the vectors.
-        eps: lower limit of the norm.
+        dim: the dimension along which the norms are computed.
+        eps: lower bound of the norm, which avoids division by zero.
         out: the tensor to write into.
 
     Shape:
@@ -200,12 +202,13 @@ def instance_norm(
 
     Args:
         input: the tensor.
-        running_mean: running mean of each channel; updated in place if `use_input_stats` is set.
-        running_var: running variance of each channel; updated in place if `use_input_stats` is set.
-        weight: a factor for each channel.
+        running_mean: running mean of each channel; updated in place if `use_input_stats` is True.
+        running_var: running variance of each channel; updated in place if `use_input_stats` is True.
+        weight: the scale of each channel.
         bias: a bias that is added to each channel.
-        use_input_stats: use each sample's statistics instead of the running statistics.
-        momentum: the weight of the new statistics, averaged over the batch, in the updated running statistics.
+        use_input_stats: whether to use each sample's statistics instead of the running statistics.
+        momentum: the weight of the new statistics in the update of the running statistics. The new statistics
+            are averaged over the batch.
         eps: added to the variance.
 
     Shape:
@@ -213,7 +216,7 @@ def instance_norm(
         - `running_mean`, `running_var`, `weight` and `bias`: (C).
 
     Raises:
-        ValueError: `use_input_stats` is set, and a channel of a sample has a single value.
+        ValueError: `use_input_stats` is True, and a channel of a sample has a single value.
 
     Example:
         >>> F.instance_norm(torch.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
@@ -255,7 +258,7 @@ def local_response_norm(
 
     Args:
         input: the tensor.
-        size: number of neighbouring channels.
+        size: number of neighbouring channels over which the mean is computed.
         alpha: the factor by which the mean is multiplied.
         beta: the exponent.
         k: added to alpha times the mean.

@@ -19,11 +19,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         input: the tensor.
-        pad: number of elements to add before and after the last dimension, then before and after the second to last
-            dimension, and so on. Negative numbers remove elements. Mode "circular" removes elements before it pads, and
-            the other modes remove elements after they pad.
-        mode: "constant" pads with `value`, "reflect" with the input mirrored at its border element, "replicate" with copies
-            of the border element, and "circular" with the elements at the other end.
+        pad: number of elements to add at the beginning and at the end of the last dimension, then of the
+            second to last dimension, and so on. Negative numbers remove elements: in mode "circular" before
+            the padding, and in the other modes after the padding.
+        mode: "constant" pads with `value`, "reflect" with the input mirrored at its border element,
+            "replicate" with copies of the border element, and "circular" with the elements at the opposite
+            end.
         value: the value for mode "constant", 0 by default.
 
     Shape:
@@ -33,7 +34,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     Raises:
         RuntimeError: the length of `pad` is odd, or more than twice the number of dimensions.
         NotImplementedError: the mode is unknown.
-        ValueError: `value` is neither None nor 0, although `mode` is not "constant".
+        ValueError: `mode` is not "constant", and `value` is neither None nor 0.
 
     Example:
         >>> F.pad(torch.tensor([1.0, 2.0, 3.0]), (2, 1))

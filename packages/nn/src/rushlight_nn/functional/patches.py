@@ -27,13 +27,14 @@ _col2im = operator("_col2im")
 
 @overridable
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Extract sliding windows of images as columns.
+    """Return the sliding windows of images as columns.
 
     Args:
         input: the images.
-        kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
+        kernel_size: size of the windows. `kernel_size`, `dilation`, `padding` and `stride` are an int or a pair for height
+            and width.
         dilation: distance between adjacent elements of a window.
-        padding: number of zeros added at each end.
+        padding: number of zeros added on each side.
         stride: distance between windows.
 
     Shape:
@@ -58,14 +59,15 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Build images from columns, which are added at the positions of sliding windows: the transpose of :func:`unfold`.
+    """Combine sliding windows, given as columns, into images: the transpose of :func:`unfold`.
 
     Where windows overlap, the elements at the same position of the image are summed.
 
     Args:
         input: the columns.
         output_size: height and width of the images.
-        kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
+        kernel_size: size of the windows. `kernel_size`, `dilation`, `padding` and `stride` are an int or a pair for height
+            and width.
         dilation: distance between adjacent elements of a window.
         padding: number of elements by which windows may extend beyond each edge of the image.
         stride: distance between windows.
@@ -75,8 +77,8 @@ def fold(
         - Output: (N, C, output_size[0], output_size[1]) or without N.
 
     Raises:
-        RuntimeError: the input's sizes do not fit the windows of an image of the size `output_size`, or an argument is out
-            of range.
+        RuntimeError: the input's shape does not match the windows of an image of the size `output_size`, or an argument is
+            out of range.
 
     Example:
         >>> F.fold(F.unfold(torch.ones(1, 1, 3, 3), 2), 3, 2)[0, 0]  # in how many windows each pixel is

@@ -62,8 +62,8 @@ def max_unpool1d(
     Args:
         input: the maxima.
         indices: the positions of the maxima, int64, as returned by ``max_pool1d(..., return_indices=True)``.
-        kernel_size, stride, padding: the same arguments as for the pooling.
-        output_size: the size before pooling, needed if several sizes give the same number of windows.
+        kernel_size, stride, padding: the arguments that were passed to the pooling function.
+        output_size: the size before pooling. Pass it if pooling maps several sizes to the same size.
 
     Shape:
         - Input and indices: (N, C, L) or (C, L).
@@ -72,7 +72,7 @@ def max_unpool1d(
 
     Raises:
         ValueError: `output_size` is not a possible size.
-        RuntimeError: the indices do not fit the input, or are out of range.
+        RuntimeError: `indices` has the wrong dtype or shape, or an index is out of range.
 
     Example:
         >>> maxima, indices = F.max_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2, return_indices=True)
@@ -96,8 +96,8 @@ def max_unpool2d(
     Args:
         input: the maxima.
         indices: the positions of the maxima, int64, as returned by ``max_pool2d(..., return_indices=True)``.
-        kernel_size, stride, padding: the same arguments as for the pooling.
-        output_size: the size before pooling, needed if several sizes give the same number of windows.
+        kernel_size, stride, padding: the arguments that were passed to the pooling function.
+        output_size: the size before pooling. Pass it if pooling maps several sizes to the same size.
 
     Shape:
         - Input and indices: (N, C, H, W) or (C, H, W).
@@ -106,7 +106,7 @@ def max_unpool2d(
 
     Raises:
         ValueError: `output_size` is not a possible size.
-        RuntimeError: the indices do not fit the input, or are out of range.
+        RuntimeError: `indices` has the wrong dtype or shape, or an index is out of range.
 
     Example:
         >>> maxima, indices = F.max_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2, return_indices=True)
@@ -133,8 +133,8 @@ def max_unpool3d(
     Args:
         input: the maxima.
         indices: the positions of the maxima, int64, as returned by ``max_pool3d(..., return_indices=True)``.
-        kernel_size, stride, padding: the same arguments as for the pooling.
-        output_size: the size before pooling, needed if several sizes give the same number of windows.
+        kernel_size, stride, padding: the arguments that were passed to the pooling function.
+        output_size: the size before pooling. Pass it if pooling maps several sizes to the same size.
 
     Shape:
         - Input and indices: (N, C, D, H, W) or (C, D, H, W).
@@ -143,7 +143,7 @@ def max_unpool3d(
 
     Raises:
         ValueError: `output_size` is not a possible size.
-        RuntimeError: the indices do not fit the input, or are out of range.
+        RuntimeError: `indices` has the wrong dtype or shape, or an index is out of range.
 
     Example:
         >>> maxima, indices = F.max_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 4, return_indices=True)
@@ -175,7 +175,7 @@ def _lp_pool(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Slide a window over each channel of sequences, and return the p-norm at each position: ``(sum of x^p)^(1/p)``.
+    """Apply power-average pooling to sequences: return ``(sum of x^p)^(1/p)`` for each window of each channel.
 
     Args:
         input: the sequences, floating point.
@@ -200,7 +200,7 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Slide a window over each channel of images, and return the p-norm at each position: ``(sum of x^p)^(1/p)``.
+    """Apply power-average pooling to images: return ``(sum of x^p)^(1/p)`` for each window of each channel.
 
     Args:
         input: the images, floating point.
@@ -226,7 +226,7 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Slide a window over each channel of volumes, and return the p-norm at each position: ``(sum of x^p)^(1/p)``.
+    """Apply power-average pooling to volumes: return ``(sum of x^p)^(1/p)`` for each window of each channel.
 
     Args:
         input: the volumes, floating point.

@@ -47,13 +47,16 @@ def interpolate(
         input: floating point, or uint8 with the modes "nearest", "nearest-exact", "bilinear" and "bicubic".
         size: size of the output, an int or one number per dimension.
         scale_factor: factors by which the sizes of the input are multiplied, given instead of `size`.
-        mode: "nearest" rounds positions in the input down, and "nearest-exact" selects the element with the nearest centre.
-            "linear" (sequences), "bilinear" and "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate.
-            "area" averages.
-        align_corners: align the centres of the corner elements of input and output, instead of their outer edges.
-            `align_corners` is only allowed with the modes "linear", "bilinear", "bicubic" and "trilinear".
-        recompute_scale_factor: interpolate with the ratio of the rounded sizes instead of `scale_factor`.
-        antialias: widen the filter if the output is smaller than the input; only for "bilinear" and "bicubic".
+        mode: "nearest" rounds positions in the input down, and "nearest-exact" selects the element with the
+            nearest centre. "linear" (sequences), "bilinear" and "bicubic" (images; Keys 1981) and "trilinear"
+            (volumes) interpolate. "area" averages the elements that each output element covers.
+        align_corners: whether to align the centres of the corner elements of input and output, instead of the
+            outer edges of these elements. `align_corners` is only allowed with the modes "linear",
+            "bilinear", "bicubic" and "trilinear".
+        recompute_scale_factor: whether to interpolate with the ratio of the output size to the input size
+            instead of `scale_factor`.
+        antialias: whether to widen the filter if the output is smaller than the input; only for "bilinear"
+            and "bicubic".
 
     Shape:
         - Input: (N, C, W), (N, C, H, W) or (N, C, D, H, W).

@@ -63,8 +63,9 @@ class ReLU6(_InPlace):
 class SELU(_InPlace):
     """The scaled exponential linear unit: ``scale · x`` where x > 0, else ``scale · alpha · (e^x - 1)``.
 
-    With scale = 1.0507 and alpha = 1.6733, activations keep mean 0 and variance 1 through many layers
-    (Klambauer et al. 2017). To drop elements, use :class:`AlphaDropout`, because it preserves the mean and the variance.
+    With scale = 1.0507 and alpha = 1.6733, the mean of the activations stays near 0 and their variance near 1
+    across many layers (Klambauer et al. 2017). Use :class:`AlphaDropout` instead of :class:`Dropout`, because
+    AlphaDropout preserves this mean and variance.
 
     Args:
         inplace: overwrite the input.
@@ -233,15 +234,15 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """The rectified linear unit with a learned factor for negative elements (He et al. 2015).
+    """The rectified linear unit with a learned slope for negative elements (He et al. 2015).
 
     The result is x where x > 0, else ``weight · x``.
 
     Args:
-        num_parameters: 1 for a single factor, or the number of channels for one factor per channel.
-        init: the initial value of the factors.
-        device: device of the factors.
-        dtype: dtype of the factors.
+        num_parameters: 1 for a single slope, or the number of channels for one slope per channel.
+        init: the initial value of the slopes.
+        device: device of the slopes.
+        dtype: dtype of the slopes.
 
     Shape:
         - Input and output: (N, C, *), or any shape if `num_parameters` is 1.
@@ -272,14 +273,14 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """The rectified linear unit with a random factor for negative elements (Xu et al. 2015).
+    """The rectified linear unit with a random slope for negative elements (Xu et al. 2015).
 
-    In training mode, each negative element is multiplied by a number drawn uniformly from `lower` to `upper`. In
-    evaluation mode, the factor is the mean of `lower` and `upper`.
+    In training mode, each negative element is multiplied by a number drawn uniformly from `lower` to `upper`.
+    In evaluation mode, this number is the mean of `lower` and `upper`.
 
     Args:
-        lower: smallest factor.
-        upper: largest factor.
+        lower: smallest slope.
+        upper: largest slope.
         inplace: overwrite the input.
 
     Shape:
@@ -496,7 +497,7 @@ class _Shrink(Module):
 
 
 class Softshrink(_Shrink):
-    """Soft thresholding: move each element towards zero by `lambd`, or set it to zero if its magnitude is smaller.
+    """Soft thresholding: move each element towards zero by `lambd`, or set it to zero if its magnitude is at most `lambd`.
 
     Args:
         lambd: the threshold, which must not be negative.

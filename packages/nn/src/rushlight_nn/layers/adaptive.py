@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
     class ASMoutput(NamedTuple):
-        """The log-probabilities of the targets, (N), and the negative of their mean."""
+        """A named tuple: `output`, the log-probabilities of the targets, (N), and `loss`, their negated mean."""
 
         output: Tensor
         loss: Tensor
@@ -29,9 +29,10 @@ else:
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Adaptive softmax for large numbers of classes (Grave et al. 2017).
 
-    The classes must be numbered by decreasing frequency. They are split into a head and clusters. The head has the most
-    frequent classes and one entry for each cluster. The scores within a cluster are computed only for the samples whose
-    class is in the cluster, and clusters of rarer classes use fewer features.
+    The classes must be ordered by decreasing frequency, so that class 0 is the most frequent class. The classes are split
+    into a head and clusters. The head contains the most frequent classes and one entry for each cluster. The scores within a
+    cluster are computed only for the samples whose class is in the cluster, and clusters of rarer classes use fewer
+    features.
 
     Args:
         in_features: size of the input's last dimension.
@@ -47,8 +48,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Shape:
         - Input: (N, in_features) or (in_features).
         - Target: (N) or (), int64.
-        - Output: a named tuple. The field `output` has the log-probabilities of the targets, (N) or (). The field `loss` has
-          the shape ().
+        - Output: a named tuple. The field `output` contains the log-probabilities of the targets, (N) or (). The field
+          `loss` has the shape ().
 
     Example:
         >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, n_classes=1000, cutoffs=[10, 100])
@@ -116,7 +117,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             `output`, (N) or (), and `loss`, the negated mean of `output`.
 
         Raises:
-            RuntimeError: the shapes do not fit, or a target is not a class.
+            RuntimeError: the shapes do not match, or a target is out of range.
         """
         single = target.dim() == 0
         if target.dim() > 1 or input.dim() != target.dim() + 1:
@@ -163,7 +164,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._all(input, F.log_softmax(self.head(input), 1))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most likely class, (N), for each of the inputs (N, in_features).
+        """Return the most likely class of each sample, (N), for inputs (N, in_features).
 
         The result equals `log_prob(input).argmax(1)`, but requires less computation.
         """

@@ -16,9 +16,9 @@ from .linear import NonDynamicallyQuantizableLinear
 class MultiheadAttention(Module):
     """Multi-head attention: ``softmax(Q Kᵀ / sqrt(d)) V`` in several heads (Vaswani et al. 2017).
 
-    Linear projections of the inputs are the queries Q, keys K and values V of the heads. Another linear projection
-    computes the result from the outputs of all heads. With `need_weights=False` in the call, the attention weights are not
-    returned, and a fused computation uses less memory.
+    The queries Q, keys K and values V of the heads are linear projections of the inputs. Another linear
+    projection computes the result from the outputs of all heads. If the layer is called with
+    `need_weights=False`, the attention weights are not returned, and a fused computation uses less memory.
 
     Args:
         embed_dim: E, the size of queries and of the result.
@@ -29,15 +29,16 @@ class MultiheadAttention(Module):
         add_zero_attn: append a zero key and value to the sequence.
         kdim: size of keys; `embed_dim` by default.
         vdim: size of values; `embed_dim` by default.
-        batch_first: whether the batch is the first dimension, not the second.
+        batch_first: whether the batch is the first dimension instead of the second.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
         - Query: (L, N, E); (N, L, E) with `batch_first`; (L, E) without a batch.
         - Key and value: the query's shape with the length S and the sizes `kdim` and `vdim`.
-        - Output: a pair. The first element is the result, of the query's shape. The second element is the attention weights:
-          (N, L, S), or (N, num_heads, L, S) if they are not averaged over the heads, or None if they are not requested.
+        - Output: a pair. The first element is the result, which has the query's shape. The second element
+          contains the attention weights: (N, L, S), or (N, num_heads, L, S) if they are not averaged over the
+          heads, or None if they are not requested.
 
     Raises:
         ValueError: `embed_dim` or `num_heads` is not positive.
@@ -152,9 +153,9 @@ class MultiheadAttention(Module):
                 `attn_mask`.
 
         Returns:
-            a pair. The first element is the result, of the query's shape. The second element is the attention weights: their
-                shape is (N, L, S), or (N, heads, L, S) if they are not averaged over the heads. If the weights are not
-                requested, the second element is None.
+            a pair. The first element is the result, which has the query's shape. The second element contains
+            the attention weights, of shape (N, L, S), or (N, heads, L, S) if the weights are not averaged
+            over the heads. If the weights are not requested, the second element is None.
         """
         weights: Any = self.in_proj_weight
         if weights is None:

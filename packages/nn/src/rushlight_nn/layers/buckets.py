@@ -23,10 +23,10 @@ class GradBucket:
         parameters: the parameters to which the gradients belong.
 
     Raises:
-        ValueError: the number of elements of a buffer differs from the number of elements of the parameters.
+        ValueError: `buffer` and `parameters` differ in their number of elements.
 
     Shape:
-        - `buffer`: (N), where N is the number of elements of the parameters.
+        - `buffer`: (N), where N is the total number of elements of the parameters.
 
     Example:
         >>> weight = torch.ones(2, 2)
@@ -45,7 +45,7 @@ class GradBucket:
         self.set_buffer(buffer)
 
     def index(self) -> int:
-        """Return the index of the bucket. Bucket 0 has the gradients that are computed first."""
+        """Return the index of the bucket. Bucket 0 contains the gradients that are computed first."""
         return self._index
 
     def buffer(self) -> Tensor:
@@ -66,7 +66,7 @@ class GradBucket:
         return self._index == self._count - 1
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Replace the tensor of the gradients. Raise ValueError if the new tensor has another number of elements.
+        """Replace the tensor that contains the gradients. Raise ValueError if the number of elements differs.
 
         Args:
             buffer: a tensor with one dimension, of any dtype.

@@ -215,7 +215,7 @@ class ModuleDict(Module):
     has no `forward`.
 
     Args:
-        modules: a mapping from names to modules, or pairs of name and module.
+        modules: a mapping from names to modules, or an iterable of (name, module) pairs.
 
     Example:
         >>> choices = nn.ModuleDict({"conv": nn.Conv2d(10, 10, 3), "pool": nn.MaxPool2d(3)})
@@ -259,7 +259,7 @@ class ModuleDict(Module):
         return self._modules.keys()
 
     def items(self) -> Any:
-        """Return pairs of name and module."""
+        """Return the (name, module) pairs."""
         return self._modules.items()
 
     def values(self) -> Any:
@@ -267,7 +267,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add modules, which are given as a mapping or as pairs of a name and a module."""
+        """Add the modules of a mapping from names to modules, or of an iterable of (name, module) pairs."""
         _update(self, modules)
 
 

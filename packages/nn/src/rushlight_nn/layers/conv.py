@@ -82,7 +82,7 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """Return the padding to pass to the operator, and the padding to pass to `functional.pad` before.
+        """Return the padding to pass to the operator, and the padding to pass to `functional.pad` beforehand.
 
         The second item is None if the input needs no padding before the call of the operator.
         """
@@ -128,7 +128,10 @@ class _Convolution(Module):
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Convolve the input with the given weight and bias. Subclasses that compute their weight call this method."""
+        """Convolve the input with the given weight and bias.
+
+        Subclasses that compute the weight themselves call this method.
+        """
         padding = self.padding
         if self.padding_mode != "zeros" or isinstance(padding, str):
             padding, extra = self._split_padding()

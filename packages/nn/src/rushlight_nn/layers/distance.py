@@ -9,10 +9,10 @@ from ..module import Module
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between two tensors along a dimension: ``x1 · x2 / (|x1| |x2|)``.
+    """The cosine of the angle between vectors along a dimension of two tensors: ``x1 · x2 / (|x1| |x2|)``.
 
     Args:
-        dim: the dimension that holds the vectors.
+        dim: the dimension along which the cosine is computed.
         eps: lower limit of each norm in the denominator, so that the denominator is never zero.
 
     Shape:

@@ -33,25 +33,26 @@ class DistributedDataParallel(Module, Joinable):
     buckets, in the order in which rank 0 computed them in the first backward pass. The sums are computed in place,
     without a second copy of the gradients, unless a hook that was registered with `register_comm_hook` computes them.
 
-    The names of parameters begin with `module.`. Use the context `no_sync` around forward and backward passes whose
-    gradients are accumulated on this rank only. Use the context `join` around a loop over batches if the number of
-    batches differs between ranks.
+    The names of parameters begin with `module.`. Use the context manager `no_sync` around forward and
+    backward passes whose gradients are accumulated on this rank only. Use the context manager `join` around a
+    training loop if the number of batches differs between ranks.
 
     Args:
         module: the module. Its parameters and buffers must have the same names, shapes, dtypes and `requires_grad` on all
             ranks.
         device_ids, output_device: must be None. The module is called on the device of its parameters.
-        dim: the dimension of the batch. This argument has no effect, because the module is on one device.
+        dim: the dimension of the batch. `dim` has no effect, because the module is on one device.
         broadcast_buffers: whether the buffers of rank 0 are copied to all ranks before each forward pass outside of
             `no_sync`. None means True.
         forward_sync_buffers: another name of `broadcast_buffers`.
         init_sync: whether to check that all ranks have the same parameters and buffers, and to copy the values of rank 0.
         process_group: the group of processes. None selects the group of all processes.
-        bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB. A parameter
-            that is larger than this has its own bucket.
+        bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
+            A parameter that exceeds the maximum size has its own bucket.
         find_unused_parameters: whether some parameters may get no gradient in a backward pass. In the mean over the ranks, a
             gradient that a rank did not compute counts as zero. If no rank computed the gradient of a parameter, this
-            gradient remains unchanged. If False, RuntimeError is raised on all ranks if a parameter gets no gradient.
+            gradient remains unchanged. If `find_unused_parameters` is False, all ranks raise RuntimeError
+            when a parameter gets no gradient.
         check_reduction: has no effect, as in PyTorch.
         gradient_as_bucket_view: has no effect, because gradients are always summed in place.
         static_graph: has the same effect as `find_unused_parameters`.
@@ -63,7 +64,8 @@ class DistributedDataParallel(Module, Joinable):
     Raises:
         RuntimeError: the default process group has not been initialized, the ranks have different parameters or buffers, or
             no parameter requires a gradient.
-        ValueError: `device_ids` or `output_device` is given, or both `broadcast_buffers` and `forward_sync_buffers` are.
+        ValueError: `device_ids` or `output_device` is given, or both `broadcast_buffers` and
+            `forward_sync_buffers` are given.
         NotImplementedError: an argument that must be None or False has another value.
 
     Shape:
@@ -220,9 +222,9 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Return a context in which forward and backward passes accumulate gradients on this rank only.
+        """Return a context manager within which forward and backward passes accumulate gradients on this rank only.
 
-        The first backward pass after the context sums the accumulated gradients over the ranks.
+        The first backward pass after the block sums the accumulated gradients over the ranks.
         """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
@@ -237,7 +239,7 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Join:
-        """Return a context for a loop over batches in which the number of batches differs between ranks.
+        """Return a context manager for a training loop in which the number of batches differs between ranks.
 
         A rank that has no more batches takes part in the collectives of the other ranks, and contributes gradients of zero.
         At the end, the parameters and buffers of a rank that had the most batches are copied to all ranks. Each step
@@ -279,12 +281,13 @@ class DistributedDataParallel(Module, Joinable):
         return self.process_group
 
     def register_comm_hook(self, state: object, hook: CommHook) -> None:
-        """Register a function that reduces the gradients of each bucket; by default, they are averaged over all ranks.
+        """Register a function that reduces the gradients of each bucket. Without such a hook, gradients are averaged over
+        all ranks.
 
-        The function is called with `state` and a `GradBucket` when all gradients of the bucket have been computed. The
-        function returns a `torch.futures.Future` of a tensor with as many elements as the bucket. The gradients are copied
-        from this tensor. All ranks must register the same hook. If the hook raises an error on one rank, all ranks raise an
-        error. Copies of the module have no hook.
+        `hook(state, bucket)` is called with a `GradBucket` when all gradients of the bucket have been
+        computed. The hook returns a `torch.futures.Future` of a tensor with as many elements as the bucket.
+        This tensor is copied to the gradients. All ranks must register the same hook. If the hook raises an
+        error on one rank, all ranks raise an error. Copies of the module have no hook.
 
         Args:
             state: passed to the hook.

@@ -23,11 +23,11 @@ class _Dropout(Module):
 class Dropout(_Dropout):
     """Dropout: in training mode, zero each element with probability `p` and scale the other elements by 1 / (1 - p).
 
-    In evaluation mode the input is returned unchanged (Srivastava et al. 2014).
+    In evaluation mode, the input is returned unchanged. Dropout is described in Srivastava et al. 2014.
 
     Args:
         p: probability of zeroing an element.
-        inplace: overwrite the input.
+        inplace: whether to overwrite the input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -50,12 +50,12 @@ class Dropout(_Dropout):
 class Dropout2d(_Dropout):
     """Dropout of whole channels of images: zero each channel with probability `p`, and scale the rest by 1 / (1 - p).
 
-    Neighbouring pixels are often correlated, so that dropping single pixels has little effect (Tompson et al. 2015). In
-    evaluation mode the input is returned unchanged.
+    Neighbouring pixels are often correlated, so that dropping single pixels has little effect
+    (Tompson et al. 2015). In evaluation mode, the input is returned unchanged.
 
     Args:
         p: probability of zeroing a channel.
-        inplace: overwrite the input.
+        inplace: whether to overwrite the input.
 
     Shape:
         - Input and output: (N, C, H, W). An input with three dimensions is treated as (N, C, L) and causes a warning; use
@@ -77,12 +77,12 @@ class Dropout2d(_Dropout):
 class Dropout1d(_Dropout):
     """Dropout of whole channels of sequences: zero each channel with probability `p`, and scale the rest by 1 / (1 - p).
 
-    Neighbouring elements of a channel are often correlated, so that dropping single elements has little effect (Tompson
-    et al. 2015). In evaluation mode the input is returned unchanged.
+    Neighbouring elements of a channel are often correlated, so that dropping single elements has little
+    effect (Tompson et al. 2015). In evaluation mode, the input is returned unchanged.
 
     Args:
         p: probability of zeroing a channel.
-        inplace: overwrite the input.
+        inplace: whether to overwrite the input.
 
     Shape:
         - Input and output: (N, C, L) or (C, L).
@@ -103,11 +103,11 @@ class Dropout1d(_Dropout):
 class Dropout3d(_Dropout):
     """Dropout of whole channels of volumes: zero each channel with probability `p`, and scale the rest by 1 / (1 - p).
 
-    In evaluation mode the input is returned unchanged (Tompson et al. 2015).
+    In evaluation mode, the input is returned unchanged. The method is described in Tompson et al. 2015.
 
     Args:
         p: probability of zeroing a channel.
-        inplace: overwrite the input.
+        inplace: whether to overwrite the input.
 
     Shape:
         - Input and output: (N, C, D, H, W) or (C, D, H, W).
@@ -126,14 +126,14 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout for :class:`SELU`: in training mode, set each element to the lower limit of SELU with probability `p`.
+    """Dropout for :class:`SELU`: in training mode, set elements to SELU's lower limit with probability `p`.
 
-    The result is scaled and shifted so that an input with mean 0 and variance 1 keeps this mean and variance (Klambauer et
-    al. 2017). In evaluation mode the input is returned unchanged.
+    The result is scaled and shifted so that an input with mean 0 and variance 1 keeps this mean and variance
+    (Klambauer et al. 2017). In evaluation mode, the input is returned unchanged.
 
     Args:
         p: probability of dropping an element.
-        inplace: overwrite the input.
+        inplace: whether to overwrite the input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -156,7 +156,7 @@ class FeatureAlphaDropout(_Dropout):
 
     Args:
         p: probability of dropping a channel.
-        inplace: overwrite the input.
+        inplace: whether to overwrite the input.
 
     Shape:
         - Input and output: (N, C, *).

@@ -13,16 +13,16 @@ from ..parameter import Parameter
 
 
 class Embedding(Module):
-    """A table of trainable vectors that are looked up by integer indices.
+    """A lookup table of trainable vectors, indexed by integers.
 
     The vectors are initialised from the standard normal distribution; the vector of `padding_idx` is zero.
 
     Args:
         num_embeddings: number of vectors.
         embedding_dim: size of each vector.
-        padding_idx: the index of a vector that gets no gradient.
-        max_norm: the maximum norm. A vector whose norm exceeds `max_norm` is rescaled in place to this norm when it is
-            looked up.
+        padding_idx: the index of a vector that receives no gradient.
+        max_norm: the maximum norm of a vector. A vector whose norm exceeds `max_norm` is rescaled in place to
+            this norm when it is looked up.
         norm_type: the order of the norm for `max_norm`.
         scale_grad_by_freq: whether to divide the gradient of each vector by the number of its lookups in the call.
         sparse: whether the gradient of the table is sparse.
@@ -154,7 +154,7 @@ class EmbeddingBag(Module):
         max_norm, norm_type, scale_grad_by_freq, sparse: see :class:`Embedding`.
         mode: "sum", "mean" or "max".
         include_last_offset: whether `offsets` has an additional last element, the length of the input.
-        padding_idx: the index of a vector that is left out of every bag.
+        padding_idx: the index of a vector that is omitted from every bag.
         device: device of the table.
         dtype: dtype of the table.
 

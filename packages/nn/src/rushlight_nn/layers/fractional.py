@@ -54,16 +54,17 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Max pooling over images that reduces their size by any factor, which need not be a whole number (Graham 2014).
+    """Fractional max pooling over images: reduces the size by a factor that may be a fraction (Graham 2014).
 
-    The distances between windows are random. The windows cover the input approximately evenly.
+    The distances between the windows are random, but the windows cover the input approximately evenly.
 
     Args:
         kernel_size: size of the windows, an int or a pair for height and width.
         output_size: size of the output, an int or a pair.
         output_ratio: ratio of the output's size to the input's size, between 0 and 1; given instead of `output_size`.
         return_indices: whether to also return the positions of the maxima in the flattened H·W plane, int64.
-        _random_samples: numbers between 0 and 1, of shape (N, C, 2), to use instead of random numbers.
+        _random_samples: a tensor of shape (N, C, 2) with numbers between 0 and 1 that replace the random
+            numbers.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -85,16 +86,17 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Max pooling over volumes that reduces their size by any factor, which need not be a whole number (Graham 2014).
+    """Fractional max pooling over volumes: reduces the size by a factor that may be a fraction (Graham 2014).
 
-    The distances between windows are random. The windows cover the input approximately evenly.
+    The distances between the windows are random, but the windows cover the input approximately evenly.
 
     Args:
         kernel_size: size of the windows, an int or a triple for depth, height and width.
         output_size: size of the output, an int or a triple.
         output_ratio: ratio of the output's size to the input's size, between 0 and 1; given instead of `output_size`.
         return_indices: whether to also return the positions of the maxima in the flattened D·H·W volume, int64.
-        _random_samples: numbers between 0 and 1, of shape (N, C, 3), to use instead of random numbers.
+        _random_samples: a tensor of shape (N, C, 3) with numbers between 0 and 1 that replace the random
+            numbers.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -57,8 +57,9 @@ class InstanceNorm1d(_InstanceNorm):
         eps: added to the variance.
         momentum: the weight of each new batch in the running averages.
         affine: whether the layer has a weight per channel and, if `bias` is True, a bias per channel.
-        track_running_stats: whether running averages are kept and used in evaluation mode. If False, the statistics of
-            each sample are used in both modes.
+        track_running_stats: whether to compute running averages and use them in evaluation mode. If
+            `track_running_stats` is False, the statistics of each sample are used in training and in
+            evaluation mode.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.
         bias: whether the layer has a bias in addition to the weight.
@@ -126,11 +127,11 @@ class InstanceNorm3d(_InstanceNorm):
 class LocalResponseNorm(Module):
     """Local response normalisation: divide the input by a power of the mean square of neighbouring channels.
 
-    The result is ``x / (k + alpha · mean)^beta``, where the mean is over the squares of `size` channels around each channel
-    (Krizhevsky, Sutskever and Hinton 2012).
+    The result is ``x / (k + alpha · mean)^beta``, where the mean is taken over the squares of `size` channels
+    around each channel (Krizhevsky, Sutskever and Hinton 2012).
 
     Args:
-        size: number of neighbouring channels.
+        size: number of neighbouring channels over which the mean is computed.
         alpha: the factor by which the mean is multiplied.
         beta: the exponent.
         k: added to alpha times the mean.

@@ -1,4 +1,4 @@
-"""A context in which the processes of a group may have different numbers of inputs."""
+"""A context manager within which the processes of a group may have different numbers of inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MANY_STEPS = 1000
 class JoinHook:
     """The base class of hooks that a process calls for a `Joinable` after the process has run out of inputs.
 
-    Its methods do nothing. Subclasses override them.
+    The methods of this class do nothing; subclasses override them.
 
     Example:
         >>> from rushlight.distributed.algorithms.join import JoinHook
@@ -32,13 +32,13 @@ class JoinHook:
     """
 
     def main_hook(self) -> None:
-        """Run the collectives of one step of the processes that still have inputs."""
+        """Take part in the collectives of one step of the processes that still have inputs."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
         """Synchronize the processes after all processes have run out of inputs.
 
         Args:
-            is_last_joiner: whether no process still had inputs when this process ran out of inputs.
+            is_last_joiner: whether this process was among the last to run out of inputs.
         """
 
 
@@ -83,7 +83,7 @@ class _Config:
 
 
 class Join:
-    """A context in which the processes of a group may have different numbers of inputs.
+    """A context manager within which the processes of a group may have different numbers of inputs.
 
     A process that has run out of inputs calls the hooks of the joinables until all processes have run out of inputs. The
     hooks take part in the collectives of the other processes. Every step begins with a collective that counts the processes

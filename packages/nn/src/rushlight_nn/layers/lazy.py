@@ -62,7 +62,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Set `in_features` to the size of the input's last dimension, and give the parameters their shapes."""
+        """Set `in_features` to the size of the input's last dimension, and initialise the parameters."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))
@@ -96,7 +96,7 @@ class _LazyParts(LazyModuleMixin):
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Set `in_channels` to the input's number of channels, and give the parameters their shapes."""
+        """Set `in_channels` to the input's number of channels, and initialise the parameters."""
         if self.has_uninitialized_params():
             channels = _channels(self, input, (self._dims + 1, self._dims + 2))
             if channels % self.groups:
@@ -335,7 +335,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Set `num_features` to the input's number of channels, and give the parameters and statistics their shapes."""
+        """Set `num_features` to the input's number of channels, and initialise the parameters and statistics."""
         tensors: tuple[Any, ...] = (self.weight, self.bias, self.running_mean, self.running_var)
         if self.has_uninitialized_params():
             self.num_features = self._features(input)

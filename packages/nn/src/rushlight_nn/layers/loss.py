@@ -1,4 +1,4 @@
-"""Loss layers, which compute the corresponding functions of :mod:`rushlight_nn.functional`."""
+"""Loss layers, which call the corresponding functions of :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class KLDivLoss(_Loss):
     Args:
         size_average, reduce: deprecated; use `reduction`.
         reduction: "batchmean", "mean", "sum", or "none" for one value per element.
-        log_target: whether the target also contains log-probabilities.
+        log_target: whether the target contains log-probabilities, like the input.
 
     Shape:
         - Input and target: (N, *), the same shape.

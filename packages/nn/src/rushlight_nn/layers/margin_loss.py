@@ -52,7 +52,7 @@ class MarginRankingLoss(_Loss):
         reduction: "mean", "sum", or "none" for one value per element.
 
     Shape:
-        - Inputs and target: (N) or (), the same number of dimensions.
+        - Inputs and target: (N) or (), with the same number of dimensions.
         - Output: (), or (N) with `reduction` "none".
 
     Raises:
@@ -120,7 +120,8 @@ class TripletMarginLoss(_Loss):
         margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
         p: order of the norm.
         eps: added to the differences of the inputs.
-        swap: whether to use d(positive, negative) instead of d(anchor, negative) where it is smaller.
+        swap: whether to use the smaller of d(anchor, negative) and d(positive, negative) instead of d(anchor,
+            negative).
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
@@ -167,7 +168,8 @@ class TripletMarginWithDistanceLoss(_Loss):
     Args:
         distance_function: a function of two tensors that returns their distances. Default: the Euclidean distance.
         margin: the smallest difference d(anchor, negative) - d(anchor, positive) for which the loss is zero.
-        swap: whether to use d(positive, negative) instead of d(anchor, negative) where it is smaller.
+        swap: whether to use the smaller of d(anchor, negative) and d(positive, negative) instead of d(anchor,
+            negative).
         reduction: "mean", "sum", or "none" for one value per triplet.
 
     Shape:
@@ -254,7 +256,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """The negative log-likelihood of targets under normal distributions: ``(log(var) + (input - target)² / var) / 2``.
 
-    `forward` takes the means, the targets and the variances (Nix and Weigend 1994).
+    The arguments of `forward` are the means, the targets and the variances. See Nix and Weigend 1994.
 
     Args:
         full: whether to add the constant log(2 pi) / 2.
@@ -263,8 +265,8 @@ class GaussianNLLLoss(_Loss):
 
     Shape:
         - Input and target: (N, *) or (*).
-        - Variances: a number, or a tensor of the input's shape, in which one size may be replaced by 1 or the last dimension
-          omitted.
+        - Variances: a number, or a tensor of the input's shape. One dimension of this tensor may have size 1
+          instead, or the last dimension may be missing.
         - Output: (), or the input's shape with `reduction` "none".
 
     Raises:

@@ -140,9 +140,9 @@ class BatchNorm1d(_BatchNorm):
     Args:
         num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
+        momentum: the weight of each new batch in the running averages; None selects the simple average of all batches.
         affine: whether the layer has a weight per channel and, if `bias` is True, a bias per channel.
-        track_running_stats: whether running averages are kept. If False, the statistics of the batch are also used in
+        track_running_stats: whether running averages are tracked. If False, the statistics of the batch are also used in
             evaluation mode.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.
@@ -177,9 +177,9 @@ class BatchNorm2d(_BatchNorm):
     Args:
         num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
+        momentum: the weight of each new batch in the running averages; None selects the simple average of all batches.
         affine: whether the layer has a weight per channel and, if `bias` is True, a bias per channel.
-        track_running_stats: whether running averages are kept. If False, the statistics of the batch are also used in
+        track_running_stats: whether running averages are tracked. If False, the statistics of the batch are also used in
             evaluation mode.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.

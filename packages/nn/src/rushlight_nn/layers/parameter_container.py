@@ -32,7 +32,7 @@ def _describe(name: str, value: Any, by_dtype: bool) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters that are registered, so that methods such as `parameters` and `to` process them.
+    """A list of registered parameters, which `Module` methods such as `parameters` and `to` find.
 
     A tensor becomes a parameter when it is added to the list. Other values are stored, but do not become parameters.
 
@@ -96,7 +96,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters that are registered, so that methods such as `parameters` and `to` process them.
+    """A dictionary of registered parameters, which `Module` methods such as `parameters` and `to` find.
 
     A tensor becomes a parameter when it is added to the dictionary. Other values are stored, but do not become parameters.
 
@@ -180,17 +180,17 @@ class ParameterDict(Module):
         return ((name, self[name]) for name in self._names)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value called `key`, or `default`."""
+        """Return the value for `key`, or `default` if there is no such key."""
         return getattr(self, key) if key in self._names else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value called `key`. If no such value exists, store and return `default`."""
+        """Return the value for `key`. If there is no such key, store and return `default`."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove and return the value called `key`."""
+        """Remove `key` and return its value."""
         value = self[key]
         del self[key]
         return value
@@ -208,14 +208,15 @@ class ParameterDict(Module):
             del self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new dictionary with the keys `keys`, each with the value `default`."""
+        """Return a new dictionary in which each of `keys` has the value `default`."""
         return type(self)(OrderedDict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:
         """Add the entries of a mapping, or (name, value) pairs.
 
-        The entries of a plain mapping are added in sorted order, as in PyTorch, because checkpoints of optimizers depend on
-        the order of parameters. Entries keep their order if they are given as an `OrderedDict`, a `ParameterDict` or pairs.
+        The entries of a plain mapping are added in sorted order, as in PyTorch, because checkpoints of
+        optimizers depend on the order of parameters. The entries of an `OrderedDict` or a `ParameterDict`,
+        and pairs, are added in their own order.
         """
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items())

@@ -13,7 +13,7 @@ class PixelShuffle(Module):
     """A layer that rearranges channels into pixels, so that images become r times higher and wider (Shi et al. 2016).
 
     Args:
-        upscale_factor: r.
+        upscale_factor: r, the factor by which height and width grow.
 
     Shape:
         - Input: (*, C · r², H, W).
@@ -93,14 +93,14 @@ class Unfold(Module):
         kernel_size: size of the windows, an int or a pair for height and width; likewise `dilation`, `padding` and
             `stride`.
         dilation: distance between adjacent elements of a window.
-        padding: number of zeros added at each end.
+        padding: number of zeros added on each side.
         stride: distance between windows.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
         - Output: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows: floor((H +
           2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1 along the height, times the number of
-          windows along the width, given by the same formula.
+          windows along the width, which follows from the same formula.
 
     Example:
         >>> nn.Unfold(kernel_size=(2, 3))(torch.randn(2, 5, 3, 4)).shape  # 5 · 2 · 3 elements at 2 · 2 positions
@@ -134,7 +134,7 @@ class Fold(Module):
         kernel_size: size of the windows, an int or a pair for height and width; likewise `dilation`, `padding` and
             `stride`.
         dilation: distance between adjacent elements of a window.
-        padding: number of elements beyond each edge of the image that windows may cover.
+        padding: number of elements by which windows may extend beyond each edge of the image.
         stride: distance between windows.
 
     Shape:

@@ -53,7 +53,7 @@ class _MaxPool(Module):
 class MaxPool1d(_MaxPool):
     """Max pooling over sequences: the largest value of each window, per channel.
 
-    Padding counts as minus infinity.
+    The padding consists of minus infinity.
 
     Args:
         kernel_size: length of the windows.
@@ -79,7 +79,7 @@ class MaxPool1d(_MaxPool):
 class MaxPool2d(_MaxPool):
     """Max pooling over images: the largest value of each window, per channel.
 
-    Padding counts as minus infinity.
+    The padding consists of minus infinity.
 
     Args:
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`, `padding` and
@@ -111,7 +111,7 @@ class MaxPool2d(_MaxPool):
 class MaxPool3d(_MaxPool):
     """Max pooling over volumes: the largest value of each window, per channel.
 
-    Padding counts as minus infinity.
+    The padding consists of minus infinity.
 
     Args:
         kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`, `padding`
@@ -303,7 +303,8 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Average pooling to a fixed size: the means of windows that cover the input evenly.
 
-    Along a side of length H, window i of n covers the positions from floor(i · H / n) to ceil((i + 1) · H / n) - 1.
+    Along a dimension of size H, window i of n covers the positions from floor(i · H / n) to
+    ceil((i + 1) · H / n) - 1.
 
     Args:
         output_size: size of the output, an int or a pair for height and width; None keeps the size of the input.
@@ -325,7 +326,8 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """Average pooling to a fixed size: the means of windows that cover the input evenly.
 
-    Along a side of length D, window i of n covers the positions from floor(i · D / n) to ceil((i + 1) · D / n) - 1.
+    Along a dimension of size D, window i of n covers the positions from floor(i · D / n) to
+    ceil((i + 1) · D / n) - 1.
 
     Args:
         output_size: size of the output, an int or a triple for depth, height and width; None keeps the size of the input.

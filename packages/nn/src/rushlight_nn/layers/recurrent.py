@@ -121,13 +121,13 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values for the parameters from the uniform distribution between ±1 / sqrt(hidden_size)."""
+        """Initialise the parameters from the uniform distribution U(-k, k) with k = 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: parameters need not be contiguous in memory."""
+        """Do nothing. PyTorch's method makes the weights contiguous in memory, which is not needed here."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -227,7 +227,7 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """An Elman network: at each step ``h = tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh)`` (Elman 1990).
 
-    All parameters are initialised uniformly between ±1 / sqrt(hidden_size).
+    All parameters are initialised from the uniform distribution U(-k, k) with k = 1 / sqrt(hidden_size).
 
     Args:
         input_size: number of features of the input.
@@ -237,7 +237,7 @@ class RNN(RNNBase):
         bias: whether to add the biases b_ih and b_hh.
         batch_first: whether the batch is the first dimension of input and output, not the second. It does not affect
             `hx`.
-        dropout: probability of dropping an output of a layer other than the last, in training mode.
+        dropout: probability of zeroing each output of every layer except the last, in training mode.
         bidirectional: whether to also run the network from the end of the sequence to its beginning. The features of both
             directions are concatenated.
         device: device of the parameters.
@@ -288,8 +288,8 @@ class RNN(RNNBase):
 class LSTM(RNNBase):
     """A long short-term memory (LSTM) network (Hochreiter and Schmidhuber 1997).
 
-    At each step, with gates i, f, o and the candidate g, ``c = f · c + i · g`` and ``h = o · tanh(c)``. The rows of the
-    weights belong to i, f, g and o, in this order.
+    At each step, with gates i, f, o and the candidate g, ``c = f · c + i · g`` and ``h = o · tanh(c)``. The
+    rows of the weights are ordered by gate: i, f, g, o.
 
     Args:
         input_size: number of features of the input.
@@ -336,9 +336,9 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """A gated recurrent unit (GRU) network (Cho et al. 2014).
 
-    At each step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The reset gate
-    multiplies the product of the state and its weights: ``n = tanh(x W_inᵀ + b_in + r · (h W_hnᵀ + b_hn))``. The rows of
-    the weights belong to r, z and n, in this order.
+    At each step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``.
+    The reset gate multiplies the product of the state and its weights:
+    ``n = tanh(x W_inᵀ + b_in + r · (h W_hnᵀ + b_hn))``. The rows of the weights are ordered by gate: r, z, n.
 
     Args:
         input_size: number of features of the input.
@@ -379,7 +379,7 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """The base class of layers that compute one step of a recurrent network. It holds the parameters.
+    """The base class of layers that compute one step of a recurrent network. It stores the parameters.
 
     Args:
         input_size: number of features of the input.
@@ -394,8 +394,8 @@ class RNNCellBase(Module):
         - `bias_ih` and `bias_hh`: (num_chunks · hidden_size).
 
     Raises:
-        ValueError: the input has neither 1 nor 2 dimensions, or a state has another number of dimensions than the input
-            (raised when the module is called).
+        ValueError: the input has neither 1 nor 2 dimensions, or a state has a different number of dimensions
+            from the input (raised when the module is called).
         RuntimeError: the sizes of the input or the states do not fit (raised when the module is called).
 
     Example:
@@ -433,7 +433,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values for the parameters from the uniform distribution between ±1 / sqrt(hidden_size)."""
+        """Initialise the parameters from the uniform distribution U(-k, k) with k = 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

@@ -57,10 +57,10 @@ def set_fastpath_enabled(value: bool) -> None:
 
 
 class TransformerEncoderLayer(Module):
-    """An encoder layer: self-attention and a two-layer network (Vaswani et al. 2017).
+    """An encoder layer: self-attention and a feed-forward network (Vaswani et al. 2017).
 
-    The result of the attention is added to the input of the attention, and the sum is normalised. The result of the network
-    is added to the network's input and normalised in the same way.
+    The result of the attention is added to the input of the attention, and the sum is normalised. The result
+    of the feed-forward network is added to the input of the network, and the sum is normalised, too.
 
     Args:
         d_model: E, the number of features.
@@ -70,8 +70,8 @@ class TransformerEncoderLayer(Module):
         activation: "relu", "gelu" or a function of one tensor.
         layer_norm_eps: added to the variance in layer normalisation.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: whether to normalise the inputs of the attention and of the feed-forward network, instead of the
-            sums after them.
+        norm_first: whether to normalise the inputs of the attention and of the feed-forward network, instead
+            of the sums of inputs and results.
         bias: whether linear and normalisation layers have a bias.
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -148,16 +148,18 @@ class TransformerEncoder(Module):
         encoder_layer: the layer to copy.
         num_layers: number of layers.
         norm: a module that is applied to the result of the last layer.
-        enable_nested_tensor: whether the result of the last layer is zero at the positions that `src_key_padding_mask`
-            masks, in evaluation mode. `norm` is applied after the zeros are set. The argument has an effect only if the
-            layers are copies of a :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even
-            number of heads, with biases and with the activation ReLU or GELU. The argument has no effect in a call with a
-            `mask` or without a batch, under autocast, or if gradients of `src` or of the first layer's parameters are
-            recorded.
-        mask_check: whether to check that the masked positions are at the end of each sequence. If any masked position is
-            elsewhere, no positions are set to zero. If `mask_check` is False and n positions of a sequence are masked, the
-            last n positions are masked instead of these positions. If `mask_check` is True, no positions are set to zero in
-            a captured program, because the program cannot depend on the values of the mask.
+        enable_nested_tensor: whether, in evaluation mode, the result of the last layer is set to zero at the
+            positions that `src_key_padding_mask` masks. `norm` is applied after the zeros are set.
+            `enable_nested_tensor` has an effect only if the layers are copies of a
+            :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even number of
+            heads, with biases and with the activation ReLU or GELU. `enable_nested_tensor` has no effect in a
+            call with a `mask` or without a batch, under autocast, or if gradients of `src` or of the first
+            layer's parameters are recorded.
+        mask_check: whether to check that the masked positions are at the end of each sequence. If a masked
+            position is followed by an unmasked position, nothing is set to zero. If `mask_check` is False and
+            n positions of a sequence are masked, the last n positions are treated as the masked positions. If
+            `mask_check` is True, no positions are set to zero in a captured program, because the program
+            cannot depend on the values of the mask.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
@@ -229,7 +231,7 @@ class TransformerEncoder(Module):
 
 
 def _gives_zeros(layer: Module) -> bool:
-    """Return whether PyTorch would use nested tensors for `layer`, and so return zeros at padded positions."""
+    """Return whether PyTorch uses nested tensors for `layer`, and thus returns zeros at padded positions."""
     return (
         isinstance(layer, TransformerEncoderLayer)
         and not layer.norm_first
@@ -250,10 +252,10 @@ def _parameters_read(layer: Module) -> Any:
 
 
 class TransformerDecoderLayer(Module):
-    """A decoder layer: self-attention, attention to an encoder's result, and a two-layer network (Vaswani et al. 2017).
+    """A decoder layer: self-attention, cross-attention and a feed-forward network (Vaswani et al. 2017).
 
-    The result of each of these parts is added to the input of the part, and the sum is normalised. The arguments are the
-    same as for :class:`TransformerEncoderLayer`.
+    The results of both attentions and of the feed-forward network are added to their inputs, and the sums are
+    normalised. The arguments are the same as for :class:`TransformerEncoderLayer`.
 
     Shape:
         - `tgt` and output: (T, N, E); (N, T, E) with `batch_first`; (T, E) without a batch.
@@ -468,7 +470,7 @@ class Transformer(Module):
         self.batch_first = batch_first
 
     def _reset_parameters(self) -> None:
-        """Draw new values for all parameters that have more than one dimension (Glorot and Bengio 2010)."""
+        """Initialise all parameters that have more than one dimension with `xavier_uniform_`."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)

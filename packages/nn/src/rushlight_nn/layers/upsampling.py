@@ -16,8 +16,8 @@ class Upsample(Module):
         size: size of the output, an int or one number per dimension.
         scale_factor: ratio of the output's size to the input's size, given instead of `size`.
         mode: "nearest", "linear" (sequences), "bilinear" and "bicubic" (images) or "trilinear" (volumes).
-        align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
-            edges. `align_corners` must be None for mode "nearest".
+        align_corners: whether to align the centres of the corner elements of input and output, instead of
+            their outer edges. `align_corners` must be None for mode "nearest".
         recompute_scale_factor: whether to compute the scale factor again from the rounded output size.
 
     Shape:

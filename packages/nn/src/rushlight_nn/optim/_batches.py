@@ -8,7 +8,7 @@ from .._typing import Any
 
 
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
-    """For each device and dtype, return the list of parameters that have a gradient, and the list of these gradients.
+    """For each device and dtype, return the list of parameters that have a gradient, and the list of their gradients.
 
     The lists are not cached between steps. Parameters may be replaced, moved or converted between two steps, and
     creating the lists again costs less than checking for such changes.

@@ -27,7 +27,7 @@ class CountedSteps(StateOptimizer):
         raise NotImplementedError
 
     def _call(self, group: dict[str, Any], *lists: list[Tensor]) -> None:
-        """Call the operator with lists of parameters, gradients and parts of the state, and with the settings of `group`."""
+        """Call the operator with lists of parameters, gradients and state tensors, and with the settings of `group`."""
         raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -13,14 +13,14 @@ from .optimizer import check_settings
 
 
 class Adafactor(EachParameter):
-    """An optimizer that divides gradients by their root mean square, and stores little state (Shazeer and Stern 2018).
+    """Adafactor: divides gradients by their root mean square, with little memory (Shazeer and Stern 2018).
 
-    For a matrix, only the means of the squared gradient over rows and over columns are stored. The length of a step is
-    relative to the root mean square of the parameter.
+    For a matrix, only the means of the squared gradient over rows and over columns are stored. The step size
+    is relative to the root mean square of the parameter.
 
     Args:
         params: real tensors or parameter groups.
-        lr: the relative length of a step. Step t has the relative length min(lr, 1 / sqrt(t)).
+        lr: the largest relative step size. Step t has the relative step size min(lr, 1 / sqrt(t)).
         beta2_decay: the weight of the squared gradient of step t in the running means is t^beta2_decay.
         eps: a pair of lower limits: the first for the root mean square of a gradient, the second for the root mean square
             of a parameter. If the first number is None, the dtype's machine epsilon is used.

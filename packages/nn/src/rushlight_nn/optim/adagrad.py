@@ -19,7 +19,7 @@ _with_sparse_values = operator("_with_sparse_values")
 
 
 class Adagrad(CountedSteps):
-    """Adagrad: each gradient is divided by the root of the sum of all squared gradients (Duchi et al. 2011).
+    """Adagrad: gradients divided by the square root of the sum of all squared gradients (Duchi et al. 2011).
 
     Each step is ``p = p - lr · gradient / (sqrt(sum) + eps)``, where sum is the sum of the squared gradients of all steps. A
     sparse gradient updates only the elements that it contains.

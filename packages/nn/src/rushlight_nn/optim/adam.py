@@ -26,7 +26,7 @@ _fused_adamw_ = operator("_fused_adamw_")
 
 
 class Adam(Optimizer):
-    """Adam: steps along the running mean of gradients, divided by the root of their mean square (Kingma and Ba 2015).
+    """Adam: steps along the mean of the gradients, divided by their root mean square (Kingma and Ba 2015).
 
     Each step is ``p = p - lr · m̂ / (sqrt(v̂) + eps)``. Here m̂ and v̂ are the bias-corrected running means of
     the gradient and of its square.
@@ -37,13 +37,14 @@ class Adam(Optimizer):
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the denominator for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
-        amsgrad: divide by the root of the largest v̂ of all steps so far (Reddi et al. 2018).
+        amsgrad: divide by the square root of the largest v̂ of all steps so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
         capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a CUDA graph,
             because the step counters are on the devices of the parameters.
         differentiable: not supported.
-        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter, as :class:`AdamW`
+            does, instead of changing the gradient.
 
     Raises:
         ValueError: an argument is out of range.
@@ -191,10 +192,10 @@ class Adam(Optimizer):
                     own["step"] = copies[shared]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the groups' settings, with parameters replaced by their indices.
+        """Return the state and the parameter groups as a dict. Indices replace the parameters.
 
-        Shared step counters are copied, so that each parameter has its own counter, because PyTorch, which can load this
-        state, increments the counter of each parameter separately. Other tensors are not copied.
+        Shared step counters are copied, so that each parameter has its own counter: PyTorch, which can load
+        this state, increments the counters separately. Other tensors are not copied.
         """
         result = super().state_dict()
         seen: set[int] = set()
@@ -234,7 +235,7 @@ class AdamW(Adam):
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the denominator for numerical stability.
         weight_decay: the weight decay coefficient.
-        amsgrad: divide by the root of the largest mean square of all steps so far (Reddi et al. 2018).
+        amsgrad: divide by the square root of the largest mean square of all steps so far (Reddi et al. 2018).
         maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step always calls one fused operator for all parameters.
         capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a CUDA graph,

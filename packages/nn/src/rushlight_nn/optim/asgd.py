@@ -26,7 +26,7 @@ class ASGD(CountedSteps):
         params: tensors or parameter groups.
         lr: learning rate.
         lambd: the decay rate of the parameters and of the learning rate.
-        alpha: the exponent of the decay of the learning rate.
+        alpha: the exponent in the decay of the learning rate.
         t0: the step at which averaging starts.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
         maximize: maximise the objective instead of minimising it.

@@ -28,8 +28,9 @@ class LBFGS(Optimizer):
         tolerance_change: stop if the change of the loss is below this number, or no element of a parameter changes by
             more than this number.
         history_size: the number of past iterations from which the curvature is estimated.
-        line_search_fn: "strong_wolfe" selects a line search along the update. With None, the factor is `lr`; in the first
-            iteration, it is at most `lr` divided by the sum of the magnitudes of the gradient's elements.
+        line_search_fn: "strong_wolfe" selects a line search along the update. With None, the update is
+            multiplied by `lr`; in the first iteration, by lr · min(1, 1 / s), where s is the sum of the
+            magnitudes of the gradient's elements.
 
     Shape:
         - Parameters: (*), any shapes; the state is one vector of all their elements.

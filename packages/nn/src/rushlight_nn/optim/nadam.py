@@ -27,7 +27,8 @@ class NAdam(CountedSteps):
         eps: added to the denominator for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         momentum_decay: the rate at which the momentum approaches the first of `betas`.
-        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter, as :class:`AdamW`
+            does, instead of changing the gradient.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
         capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on

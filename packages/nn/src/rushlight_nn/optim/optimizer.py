@@ -26,9 +26,9 @@ _global_step_post_hooks = HookTable()
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` before every step of every optimizer, before the optimizer's own hooks.
+    """Register `hook(optimizer, args, kwargs)` to run before each step of any optimizer, before its own hooks.
 
-    If the hook returns a pair (args, kwargs), the step receives these arguments.
+    If the hook returns a pair (args, kwargs), the step is called with these arguments.
 
     Args:
         hook: the function.
@@ -48,7 +48,7 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer, after the optimizer's own hooks.
+    """Register `hook(optimizer, args, kwargs)` to run after each step of any optimizer, after its own hooks.
 
     Args:
         hook: the function.
@@ -76,8 +76,8 @@ def _add_global_hook(table: HookTable, hook: Any) -> RemovableHandle:
 class Optimizer:
     """The base class of optimizers.
 
-    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients. It stores
-    the state of a parameter in the dictionary `state[parameter]`.
+    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their
+    gradients. The subclass stores the state of a parameter in the dictionary `state[parameter]`.
 
     Args:
         params: tensors, (name, tensor) pairs, or parameter groups: dictionaries with an entry "params" and settings.
@@ -215,7 +215,7 @@ class Optimizer:
     # State --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the groups' settings, with parameters replaced by their indices.
+        """Return the state and the parameter groups as a dict. Indices replace the parameters.
 
         The tensors in the result are not copies: the optimizer continues to use and to change them.
         """
@@ -316,14 +316,14 @@ class Optimizer:
         return self.__dict__.setdefault(name, HookTable()).add(hook, prepend)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before every step, where `args` begins with the optimizer.
+        """Register `hook(optimizer, args, kwargs)` to run before every step. `args[0]` is the optimizer.
 
-        If the hook returns a pair (args, kwargs), the step receives these arguments.
+        If the hook returns a pair (args, kwargs), the step is called with these arguments.
         """
         return self._add_step_hook("_step_pre_hooks", hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` after every step."""
+        """Register `hook(optimizer, args, kwargs)` to run after every step."""
         return self._add_step_hook("_step_post_hooks", hook)
 
     def _add_step_hook(self, name: str, hook: Any) -> RemovableHandle:
@@ -344,25 +344,25 @@ class Optimizer:
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer)` before :meth:`state_dict` reads the state."""
+        """Register `hook(optimizer)` to run before :meth:`state_dict` reads the state."""
         return self._add_hook("_state_dict_pre_hooks", hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` after :meth:`state_dict`; a state that the hook returns is used instead."""
+        """Register `hook(optimizer, state_dict)`, which runs after :meth:`state_dict` and may replace its result."""
         return self._add_hook("_state_dict_post_hooks", hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before a state is loaded; a state that the hook returns is used instead."""
+        """Register `hook(optimizer, state_dict)`, which runs before a state is loaded and may replace it."""
         return self._add_hook("_load_state_dict_pre_hooks", hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer)` after a state has been loaded."""
+        """Register `hook(optimizer)` to run after a state has been loaded."""
         return self._add_hook("_load_state_dict_post_hooks", hook, prepend)
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ _radam_step_ = operator("_radam_step_")
 
 
 class RAdam(CountedSteps):
-    """RAdam: Adam that takes momentum steps until the variance of the adaptive step length is small (Liu et al. 2020).
+    """RAdam: Adam with momentum steps until the adaptive learning rate has a small variance (Liu et al. 2020).
 
     Args:
         params: tensors or parameter groups.
@@ -26,7 +26,8 @@ class RAdam(CountedSteps):
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the denominator for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
-        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter, as :class:`AdamW`
+            does, instead of changing the gradient.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
         capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on

@@ -17,7 +17,7 @@ _rmsprop_step_ = operator("_rmsprop_step_")
 
 
 class RMSprop(CountedSteps):
-    """RMSprop: the gradient is divided by the root of the running mean of its square.
+    """RMSprop: the gradient is divided by the square root of the running mean of its square.
 
     Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean of the squared gradient (Tieleman
     and Hinton, lecture 6.5, 2012). The centred version is from Graves 2013.
@@ -28,7 +28,7 @@ class RMSprop(CountedSteps):
         alpha: the decay rate of the running mean.
         eps: added to the denominator for numerical stability.
         weight_decay: the L2 penalty; weight_decay · parameter is added to the gradient.
-        momentum: the factor by which the previous step direction is multiplied before it is added to the current direction.
+        momentum: the momentum factor, by which the momentum buffer is multiplied in each step.
         centered: subtract the squared running mean of the gradient from v.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.

@@ -23,10 +23,10 @@ class Rprop(CountedSteps):
 
     Args:
         params: tensors or parameter groups.
-        lr: the length of the first step.
-        etas: two factors of the step length: the first for elements whose gradient changed its sign, the second for elements
-            whose gradient kept its sign.
-        step_sizes: the smallest and the largest step length.
+        lr: the size of the first step.
+        etas: two factors of the step size: the first for elements whose gradient changed its sign, the second
+            for elements whose gradient kept its sign.
+        step_sizes: the smallest and the largest step size.
         maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; a step always calls one operator for all parameters.
         capturable: accepted and ignored. Steps can always be recorded in a CUDA graph, because the step counters are on the
@@ -121,7 +121,7 @@ def rprop(
         params: the parameters.
         grads: the gradients of the parameters.
         prevs: the gradients of the previous step.
-        step_sizes: lengths of the steps.
+        step_sizes: the step sizes of the elements.
         state_steps: the number of steps of each parameter, float32; incremented by one.
         The other arguments are the same as for :class:`Rprop`; `foreach` and `has_complex` have no effect.
 

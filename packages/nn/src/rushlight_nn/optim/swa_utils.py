@@ -119,17 +119,19 @@ def _check_decay(function: str, decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's parameters over the calls of `update_parameters`.
+    """A copy of a model whose parameters are averages.
 
-    Calling the averaged model calls the copy.
+    Each call of `update_parameters` includes the current parameters of the model in the averages. Calling an
+    `AveragedModel` calls this copy, which has the averaged parameters.
 
     Args:
         model: the model to average.
         device: the device of the averages.
         avg_fn: a function that returns the new average of a tensor. Its arguments are the old average, the model's tensor,
             which has the same shape, and the number of previous updates. By default, the plain mean is computed.
-        multi_avg_fn: a function that updates a list of averages in place, given instead of `avg_fn`. Its arguments are the
-            list of averages, the list of the model's tensors, and the number of previous updates.
+        multi_avg_fn: a function that updates a list of averages in place, as an alternative to `avg_fn`. Its
+            arguments are the list of averages, the list of the model's tensors, and the number of previous
+            updates.
         use_buffers: whether to average the buffers, too. If False, the buffers are copied from the model.
 
     Raises:
@@ -179,7 +181,7 @@ class AveragedModel(Module):
         return list(itertools.chain(tensors, model.buffers()) if self.use_buffers else tensors)
 
     def update_parameters(self, model: Module) -> None:
-        """Include the current values of `model` in the averages. The first call sets the averages to these values."""
+        """Include the parameters of `model` in the averages. The first call copies the parameters."""
         ours, theirs = self._averaged_tensors(self.module), self._averaged_tensors(model)
         values = [new.detach().to(old.device) for old, new in zip(ours, theirs, strict=True)]
         with core.no_grad():

@@ -1,9 +1,9 @@
 """Save and load checkpoints: state dicts and nested containers of data, in PyTorch's file formats or in safetensors files.
 
-Files in these formats hold data only, and loading a file executes no code from it. PyTorch can read the files that `save`
-writes in PyTorch's formats (zip archives and the older layout), and `load` can read PyTorch's files. Many programs read
-safetensors files, in which tensors are named by their paths, such as `model.conv1.weight`. The rest of the structure and a
-checksum of every tensor are stored as JSON in the metadata of the file.
+The files contain only data, and loading a file executes no code from it. PyTorch can read the files that
+`save` writes in PyTorch's formats (zip archives and the older layout), and `load` can read PyTorch's files.
+Many programs read safetensors files, in which tensors are named by their paths, such as `model.conv1.weight`.
+The rest of the structure and a checksum of every tensor are stored as JSON in the metadata of the file.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def save(
     therefore either the old file or the complete new file. Tensors that share memory share it again after loading.
 
     Args:
-        obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy's arrays and numbers, dates, paths, and lists,
-            tuples, sets, dictionaries and namespaces of these, such as the state dicts of modules, optimizers and
-            schedulers.
-        f: a path, or an open binary file. Data is written to an open file directly, and the file is flushed.
+        obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy arrays and scalars, dates, paths, and
+            lists, tuples, sets, dictionaries and namespaces of these, such as the state dicts of modules,
+            optimizers and schedulers.
+        f: a path, or an open binary file. An open file is written directly and then flushed.
         pickle_module, pickle_protocol: accepted for compatibility; the pickle in PyTorch's files always has protocol
             2.
         _use_new_zipfile_serialization: whether to write a zip archive; False selects the layout that PyTorch used before
@@ -115,15 +115,17 @@ def load(
 
     Args:
         f: a path, or an open binary file. For a checkpoint in several shards, `f` is the path of the index.
-        map_location: the device of the loaded tensors, given as a device, a dictionary from saved devices to new devices, or
-            a function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
-            tensor to use or None. By default, tensors are loaded to the device they were saved from.
+        map_location: the device of the loaded tensors, given as a device, a dictionary from saved devices to
+            new devices, or a function. The function takes a tensor on the CPU and the name of the device it
+            was saved from, and returns the tensor to use, or None for the default. By default, tensors are
+            loaded to the device they were saved from.
         pickle_module: accepted for compatibility, and not used: no pickle is executed.
         weights_only: accepted for compatibility. A file that names a class or function that is not allowed is
-            refused in any case; see :func:`add_safe_globals`.
-        mmap: whether to map the file into memory. If so, the file is read when tensors are used, and all processes that load
-            it share the memory. With True or "c", writing to a tensor changes a copy that is private to the process; with
-            "r", it raises an error. See Note [Mapped files].
+            always refused; see :func:`add_safe_globals`.
+        mmap: whether to map the file into memory. Data of a mapped file is read when tensors are used, and
+            all processes that load the file share the memory. With True or "c", writing to a tensor changes a
+            copy that is private to the process; with "r", writing to a tensor raises an error. See Note
+            [Mapped files].
         verify: whether to compare the checksum of each tensor with the checksum in the file. By default, the checksums of
             tensors are compared unless `mmap` is used. The checksum of the containers and of all values that
             are not tensors is always compared.

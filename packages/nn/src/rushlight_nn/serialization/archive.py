@@ -1,9 +1,9 @@
 """Read and write the zip archives of PyTorch, whose entries are stored uncompressed at aligned offsets.
 
-The reader uses the central directory at the end of the file. It checks that the entries are inside the file,
-do not overlap, and begin at the positions that follow from their headers. It refuses compressed and encrypted
-entries, because PyTorch does not write them and a compressed entry may be a decompression bomb. The format is
-defined by PKWARE's APPNOTE 6.3.10.
+The reader uses the central directory at the end of the file. The reader checks that the entries are inside
+the file, do not overlap, and begin at the positions that follow from their headers. The reader refuses
+compressed and encrypted entries, because PyTorch does not write them and a compressed entry may be a
+decompression bomb. The format is defined by PKWARE's APPNOTE 6.3.10.
 """
 
 from __future__ import annotations

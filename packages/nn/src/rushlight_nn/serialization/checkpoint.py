@@ -128,8 +128,8 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     Args:
         source: the file.
         map_location: the device of the tensors, as for :func:`load`.
-        verify: whether to check the bytes of the tensors against their checksums. If None, the bytes are checked unless the
-            file is memory-mapped.
+        verify: whether to check the bytes of the tensors against their checksums. If `verify` is None, the
+            bytes are checked unless the file is memory-mapped.
         budget: the memory that may be used.
 
     Raises:
@@ -225,7 +225,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 class _Restorer:
-    """Creates the tensors of a structure from the stored tensors, and returns them by their numbers in the structure."""
+    """A function from numbers to the tensors of a structure, which are created on first use."""
 
     def __init__(
         self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
@@ -237,7 +237,7 @@ class _Restorer:
         self.made: dict[int, Tensor] = {}
 
     def __call__(self, number: Any) -> Tensor:
-        """Return the tensor with the number `number` in the structure. Repeated calls return the same object."""
+        """Return tensor `number` of the structure. Repeated calls return the same object."""
         if type(number) is not int or not 0 <= number < len(self.descriptions):
             raise FormatError(f"there is no tensor number {number!r:.40}")
         if number not in self.made:

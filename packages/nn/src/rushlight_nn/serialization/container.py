@@ -132,7 +132,7 @@ def write(
 
 
 class Entry:
-    """A tensor as described by the header; its bytes begin at byte `begin` of the file."""
+    """The description of a tensor in the header. The tensor's data begins at byte `begin` of the file."""
 
     __slots__ = ("begin", "dtype", "name", "shape", "size")
 
@@ -206,7 +206,7 @@ def _are_sizes(values: Any) -> bool:
 
 
 def _cost_of(text: str) -> int:
-    """Estimate the memory of the objects in a JSON text from its punctuation outside strings."""
+    """Estimate the memory that the objects of a JSON text need, from the punctuation outside strings."""
     # Bytes: 72 for `[]` and 80 for `{}`, more with a first item, 32 for a number, 9 for a slot in a list, 50 for a
     # string.
     bare = _STRING.sub('"', text)
@@ -228,7 +228,7 @@ def parse_json(text: str | bytes, budget: Budget) -> Any:
     """Return the JSON object in `text`, after checking that its memory fits in `budget` and that no key occurs twice.
 
     Raises:
-        FormatError: the text is not a JSON object, has a key twice, or needs too much memory.
+        FormatError: the text is not a JSON object, contains a key twice, or needs too much memory.
     """
     try:
         if isinstance(text, bytes):

@@ -25,7 +25,7 @@ def bytes_come_later() -> Iterator[list[Callable[[], None]]]:
 
 
 def are_bytes_missing() -> bool:
-    """Return whether the storages of the current file are filled only after the pickle of the object has been read."""
+    """Return whether the current file stores the bytes of storages after the pickle of the object."""
     return _work.get() is not None
 
 

@@ -25,7 +25,7 @@ class Described:
         self.fields = fields
 
     def make(self, arguments: tuple[Any, ...]) -> Any:
-        """Return the value that represents an instance of the class."""
+        """Return an instance of the named tuple, or the value of the enumeration member."""
         count = 1 if self.fields is None else len(self.fields)
         if len(arguments) != count:
             raise FormatError(f"a {self.name:.80} must be built from {count} values, got {len(arguments)}")

@@ -52,7 +52,7 @@ class CheckpointError(RuntimeError, UnpicklingError):
 
 
 class Budget:
-    """The memory that reading a file may use, so that a small file cannot allocate a large amount.
+    """A limit on the memory that reading a file may use, so that a small file cannot allocate much memory.
 
     Readers subtract the memory of objects from the remaining memory before they create the objects. The bytes of tensors are
     not subtracted, because they take only as much memory as they take in the file. See Note [What a file may take].

@@ -13,7 +13,7 @@ MAX_DIMENSIONS = 64
 
 
 def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
-    """Check that a tensor can have these sizes, strides and offset.
+    """Check that a tensor can have the given sizes, strides and offset.
 
     The sizes are multiplied as Python ints, which do not overflow.
 

@@ -1,9 +1,9 @@
 """Check the keys of dictionaries and the elements of sets in a file.
 
-A file could contain keys that all have the same hash. The time to fill a dictionary would then grow with the square of the
-number of keys. Python salts the hashes of strings and bytes, and at most sixteen 64-bit ints or floats share a hash. For all
-other types of keys, the keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts each time,
-so these reads are counted, too.
+A file could contain keys that all have the same hash. The time to fill a dictionary would then be quadratic
+in the number of keys. Python salts the hashes of strings and bytes, and at most sixteen 64-bit ints or floats
+share a hash. For all other types of keys, the keys with equal hashes are counted. Computing the hash of a
+tuple reads all of its parts each time, so these reads are counted, too.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class Keys:
 
     Args:
         is_allowed: a function that returns whether the user allowed a class; instances of allowed classes may be keys.
-        size: the size of the file in bytes, which limits the number of values that are read to compute the hashes of keys.
-            By default, this number is not limited, which is safe only if a file cannot refer to the same key several times.
+        size: the size of the file in bytes, which limits the number of values that are read to compute the
+            hashes of keys. By default, the number of values is not limited, which is safe only if a file
+            cannot refer to the same key several times.
     """
 
     left: float

@@ -1,4 +1,4 @@
-"""Read pickles without executing code: an interpreter of the pickle instructions that pickled data contains.
+"""Read pickles without executing code: an interpreter of the instructions that occur in pickled data.
 
 A pickle is a program for a small stack machine. The machine in this module executes the instructions that push values on the
 stack and collect them in containers. Instructions that refer to names, call functions or set states use a table
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Table(Protocol):
-        """A table of names. It determines which functions a pickle may call, and to which objects a pickle may add items."""
+        """A table of the functions that a pickle may call and of the objects to which it may add items."""
 
         keys: Keys
 

@@ -190,7 +190,7 @@ def _cost(function: Any, arguments: Any) -> int:
 
 
 class Names:
-    """Finds the objects that a pickle names, and makes the calls of the pickle, for a :class:`~.machine.Machine`.
+    """Resolves the names in a pickle and performs the pickle's calls, for a :class:`~.machine.Machine`.
 
     Args:
         persistent: a function that returns the storage for a persistent id.
@@ -210,7 +210,7 @@ class Names:
         """Return the object to which `name` refers.
 
         Raises:
-            UnknownName: the table does not have `name`.
+            UnknownName: the table does not contain `name`.
         """
         found = _find(name) or self.classes.get(name)
         if found is None:
@@ -218,7 +218,7 @@ class Names:
         return found
 
     def has(self, name: str) -> bool:
-        """Return whether the table has `name`."""
+        """Return whether the table contains `name`."""
         return _find(name) is not None or name in self.classes
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:

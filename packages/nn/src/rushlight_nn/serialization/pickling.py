@@ -1,6 +1,6 @@
 """Write data as a pickle that PyTorch's `torch.load(weights_only=True)` reads.
 
-The pickle refers to classes and functions by the names that PyTorch gives them. The bytes of tensors are stored outside the
+The pickle refers to classes and functions by PyTorch's names. The bytes of tensors are stored outside the
 pickle, in storages that persistent ids refer to. The pickle has protocol 2.
 """
 
@@ -33,7 +33,8 @@ _BATCH = 1000  # number of items that one instruction adds
 class Stored:
     """The part of a storage that tensors use, which is written to the file.
 
-    The parts at both ends that no tensor uses are omitted, so that a row of a large matrix is saved without the matrix.
+    The parts at both ends that no tensor uses are omitted, so that a row of a large matrix is saved without
+    the rest of the matrix.
     """
 
     def __init__(self, storage: Any, key: str, dtype: Any) -> None:
@@ -67,7 +68,7 @@ class Storages:
         self.stored: dict[int, Stored] = {}
 
     def add(self, tensor: Tensor) -> None:
-        """Record that the part of the storage that `tensor` uses is saved."""
+        """Record the part of the storage that `tensor` uses, so that this part is saved."""
         storage = tensor.untyped_storage()
         found = self.stored.get(id(storage))
         if found is None:
@@ -91,7 +92,7 @@ class Storages:
             found.end = max(found.end, end)
 
     def add_whole(self, storage: Any, dtype: Any) -> None:
-        """Record that all bytes of `storage` are saved, because the saved object contains the storage itself."""
+        """Record all bytes of `storage`, because the saved object contains the storage itself."""
         found = self.stored.get(id(storage))
         if found is None:
             found = self.stored[id(storage)] = Stored(storage, str(len(self.stored)), dtype)
@@ -217,7 +218,7 @@ class Pickler:
         self.out += {1: b"\x85", 2: b"\x86", 3: b"\x87"}.get(len(values), b"t")
 
     def recall(self, key: Any) -> bool:
-        """Write a reference to the object that was written under `key`, if there is one."""
+        """Write a reference to the object stored under `key`, and return whether there is such an object."""
         number = self.memo.get(key)
         if number is None:
             return False

@@ -76,15 +76,15 @@ _SHOWN, _LISTED = 12, 10_000
 
 
 def is_archive(start: bytes) -> bool:
-    """Return whether a file that begins with these bytes is a zip archive.
+    """Return whether a file that begins with the bytes `start` is a zip archive.
 
-    A safetensors file may begin with the same four bytes; its byte 8 is `{`.
+    A safetensors file may begin with the same four bytes as a zip archive, but its byte 8 is `{`.
     """
     return start[:4] == b"PK\x03\x04" and start[8:9] != b"{"
 
 
 def is_legacy(start: bytes) -> bool:
-    """Return whether a file that begins with these bytes has the legacy layout."""
+    """Return whether a file that begins with the bytes `start` has the legacy layout."""
     return start.startswith(LEGACY_START)
 
 
@@ -254,7 +254,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
 
 
 def run(machine: Machine) -> Any:
-    """Return the value of the next pickle that `machine` reads. If it uses unknown names, raise an error that lists them."""
+    """Return the value of the next pickle of `machine`, or raise an error that lists unknown names."""
     begin = machine.position
     try:
         return machine.load()
@@ -266,9 +266,9 @@ def run(machine: Machine) -> Any:
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
     """Return at most `limit` names that occur in a pickle but not in `table`, without executing the pickle.
 
-    The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before STACK_GLOBAL push these
-    two strings, as literals or from the memo. Therefore this function records the last two values that were pushed, and the
-    strings in the memo.
+    The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before
+    STACK_GLOBAL push the module and the name, as literals or from the memo. Therefore this function records
+    the last two values that were pushed, and the strings in the memo.
     """
     import warnings
     from pickletools import genops
@@ -439,7 +439,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
 
 
 def _another_follows(source: Source, position: int) -> bool:
-    """Return whether another file begins at `position` of a stream. If so, move the stream to this position."""
+    """Return whether another file begins at `position` of a stream, and move the stream there if so."""
     count = min(len(LEGACY_START), source.size - position)
     return source.read(position, count) == LEGACY_START and source.go_to(position)
 

@@ -1,8 +1,8 @@
 """Read and write checkpoints in several files with an index, in the layout of Hugging Face's libraries.
 
 `model.safetensors` becomes `model-00001-of-00003.safetensors` and so on, and the `weight_map` in
-`model.safetensors.index.json` gives the file of each tensor. The `metadata` of the index contain the description of the
-structure and the checksums.
+`model.safetensors.index.json` maps each tensor name to a file. The `metadata` of the index contain the
+description of the structure and the checksums.
 
 Note [Replacing shards]
 The index combines the files into one checkpoint. First, the new shards are written under file names that are not in use.
@@ -11,7 +11,7 @@ until the new index is written.
 
 Note [Whose shards] A file is removed only if its name is one that `write` gives to shards of this index, and
 if the header of the file begins with the metadata that `_mark_of` returns, which contain the name of the
-index. Both conditions also hold for shards that a killed `save` left behind. Files that are listed in an
+index. Shards that a killed `save` left behind have such names and metadata, too. Files that are listed in an
 index in the folder are not removed, and neither are files that another program wrote. Each call of `save`
 holds a shared lock on the folder. A shard that is not listed in any index may belong to another call of
 `save` that has not written its index yet. Therefore unlisted shards are removed only by a call of `save` that
@@ -51,7 +51,7 @@ def size_in_bytes(size: int | str) -> int:
     """Return the number of bytes for `size`: an int, or a number with a unit, such as "5GB" or "500 MiB".
 
     Raises:
-        ValueError: `size` does not have one of these forms, or is not positive.
+        ValueError: `size` is neither an int nor a number with a unit, or is not positive.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?B)?\s*", str(size).upper())
     nbytes = int(float(found[1]) * _UNITS[found[2] or ""]) if found and type(size) in (int, str) else 0
@@ -66,7 +66,7 @@ def size_in_bytes(size: int | str) -> int:
 
 
 def write(obj: Any, path: str, limit: int) -> None:
-    """Write `obj` to an index and shards with at most `limit` bytes of tensors each, or to a single file if it fits.
+    """Write `obj` to one file or, if it is too large, to an index and shards of at most `limit` bytes each.
 
     A tensor larger than `limit` is written to a separate shard.
     """
@@ -126,7 +126,7 @@ def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
 
 
 def _free_names(path: str, count: int) -> list[str]:
-    """Return names for `count` shards that are not the names of existing files."""
+    """Return `count` file names for shards, none of which is the name of an existing file."""
     folder, (stem, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     mark = ""
     while True:
@@ -247,12 +247,12 @@ def index_of(path: str) -> str:
 
 
 def is_index(start: bytes) -> bool:
-    """Return whether a file with these first bytes is a JSON index; no safetensors file begins with such bytes."""
+    """Return whether a file that begins with the bytes `start` is a JSON index and not a safetensors file."""
     return start[:1] == b"{" and int.from_bytes(start[:8], "little") > container.MAX_HEADER_BYTES
 
 
 def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the metadata of an index, and the file name of the shard of each tensor."""
+    """Return the metadata of an index, and a dictionary from tensor names to file names of shards."""
     if source.size > container.MAX_HEADER_BYTES:
         raise FormatError("the file is too large for an index")
     index = container.parse_json(source.read(0, source.size), budget)

@@ -16,7 +16,7 @@ COMPRESSED = (core.sparse_csr, core.sparse_csc, core.sparse_bsr, core.sparse_bsc
 
 
 def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
-    """Return the sparse tensor with this layout and these parts, after checking its indices."""
+    """Return the sparse tensor with the given layout and parts, after checking its indices."""
     if not isinstance(parts, tuple) or not all(isinstance(part, Tensor) for part in parts[:2]):
         raise FormatError("a sparse tensor must be built from tensors")
     if kind is core.sparse_coo and len(parts) in (3, 4):

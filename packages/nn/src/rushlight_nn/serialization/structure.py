@@ -1,7 +1,8 @@
 """Convert nested containers to JSON and back. Tensors are stored separately, and JSON refers to them by number.
 
-Plain values, lists, and dictionaries with strings as keys are written as the corresponding JSON values. Every other value is
-written as a JSON object whose key "!" gives its type: a type of container, or one of the types in :mod:`values`.
+Plain values, lists, and dictionaries with strings as keys are written as the corresponding JSON values. Every
+other value is written as a JSON object whose key "!" contains the value's type: a type of container, or one
+of the types in :mod:`values`.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def size(values: Any = ()) -> Any:
 
 
 def set_attributes(value: Any, state: Any) -> None:
-    """Set the attributes in the dictionary `state` on `value`. Refuse names that are attributes of the class of `value`."""
+    """Set the attributes in the dictionary `state` on `value`, and refuse names of class attributes."""
     if not isinstance(state, dict):
         raise FormatError(
             f"the state of a {type(value).__name__} must be a dictionary, got {type(state).__name__}"

@@ -1,8 +1,8 @@
 """The classes and functions that the user allows a pickle to call.
 
-Any other name in a pickle must be in the table of :mod:`names`, whose classes and functions only construct data; otherwise,
-an error is raised. Except for the classes and functions that the user allowed, a file therefore cannot make :func:`load`
-execute other code.
+All other names in a pickle must be in the table of :mod:`names`, whose classes and functions only construct
+data; a name that is not in the table raises an error. A file therefore cannot make :func:`load` execute code
+other than the classes and functions that the user allowed.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class safe_globals:  # noqa: N801
 
 
 def allowed_by_name(name: str) -> Any:
-    """Return the object that was allowed under this name, or None."""
+    """Return the object that was allowed under `name`, or None."""
     found = _allowed.get(name)
     return None if found is None else found[0]
 

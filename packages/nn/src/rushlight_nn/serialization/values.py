@@ -1,8 +1,9 @@
 """Represent each value that JSON does not support as a name and parts that JSON supports.
 
-User-defined named tuples and enumerations are stored by their contents. If the class was allowed (:mod:`trust`), they are
-loaded as instances of the class. Otherwise they are loaded as a new named tuple type or as the value of the enumeration
-member, since names in a file are never imported.
+User-defined named tuples and enumerations are stored by their contents. Instances of allowed classes
+(:mod:`trust`) are loaded as instances of these classes. Any other named tuple is loaded as an instance of a
+new named tuple class, and any other enumeration member as its value, because names in a file are never
+imported.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .sparse import COMPRESSED, rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
-    """The error for a name that does not represent a class of values."""
+    """Raised for a name that does not represent a supported type."""
 
 
 def encode(value: Any) -> tuple[str, dict[str, Any]] | None:

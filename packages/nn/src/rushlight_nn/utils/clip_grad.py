@@ -21,12 +21,13 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Return the norm of several tensors, whose elements are treated as one vector.
+    """Return the norm of the elements of all tensors, as if the tensors were concatenated to one vector.
 
     Args:
         tensors: a tensor or an iterable of tensors.
         norm_type: the order of the norm, possibly infinity.
-        error_if_nonfinite: raise an error if the norm is infinite or NaN. The check waits for the device.
+        error_if_nonfinite: whether to raise an error if the norm is infinite or NaN. The check waits for the
+            device.
         foreach: accepted and ignored.
 
     Shape:
@@ -57,7 +58,7 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale gradients in place by ``max_norm / (total_norm + 1e-6)`` if this factor is below one.
+    """Scale gradients in place by ``max_norm / (total_norm + 1e-6)`` if this factor is less than 1.
 
     Args:
         parameters: a tensor or an iterable of tensors, whose gradients are scaled.
@@ -89,13 +90,14 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale gradients in place so that the norm of all gradients, taken as one vector, is at most `max_norm`.
+    """Scale gradients in place so that their total norm is at most `max_norm`.
 
     Args:
         parameters: a tensor or an iterable of tensors; tensors without a gradient are ignored.
         max_norm: the upper limit of the norm.
         norm_type: the order of the norm, possibly infinity.
-        error_if_nonfinite: raise an error if the norm is infinite or NaN. The check waits for the device.
+        error_if_nonfinite: whether to raise an error if the norm is infinite or NaN. The check waits for the
+            device.
         foreach: accepted and ignored.
 
     Shape:
@@ -144,7 +146,7 @@ def clip_grad_norm(
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Limit every element of the gradients in place to the range from -`clip_value` to `clip_value`.
+    """Clamp the gradients in place to the range from -`clip_value` to `clip_value`.
 
     Args:
         parameters: a tensor or an iterable of tensors; tensors without a gradient are ignored.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
     """Return ``module_cls(*args, **kwargs)`` without initialising its parameters, for example to load a state dict next.
 
-    The module is created on the `meta` device, where initialisation takes no time. Its tensors then get memory with
-    arbitrary values.
+    The module is created on the `meta` device, where initialisation takes no time. Its tensors are then
+    allocated on the final device, with arbitrary values.
 
     Args:
         module_cls: a class of modules with an argument `device`, which it must use for all of its tensors.

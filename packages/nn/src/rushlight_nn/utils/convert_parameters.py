@@ -47,7 +47,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
     Raises:
         TypeError: `vec` is not a tensor.
-        RuntimeError: `vec` does not have as many elements as the parameters. Nothing is copied then.
+        RuntimeError: `vec` does not have as many elements as the parameters. In this case, nothing is copied.
 
     Example:
         >>> layer = nn.Linear(2, 1)

@@ -11,7 +11,7 @@ from ..functional import normalize
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
     """Return the norm over all dimensions except `dim`; the reduced dimensions are kept with size 1.
 
-    If `dim` is None or, as in PyTorch, -1, return the norm of the whole tensor, a 0-d tensor.
+    If `dim` is None or -1, return the norm of the whole tensor as a 0-d tensor.
     """
     if dim is None or dim == -1:
         return core.linalg.vector_norm(weight)

@@ -121,7 +121,7 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """Parametrize a matrix, or a batch of them, so that it stays orthogonal, or unitary if it is complex.
+    """Parametrize a matrix, or a batch of matrices, so that it stays orthogonal, or unitary if it is complex.
 
     A matrix with more columns than rows gets orthonormal rows, and any other matrix gets orthonormal columns (Lezcano-Casado
     2019).
@@ -132,9 +132,10 @@ def orthogonal(
         orthogonal_map: "matrix_exp" or "cayley" for the matrix exponential or the Cayley map of a skew-symmetric matrix, or
             "householder" for a product of reflections. The default is "matrix_exp" for square and complex matrices, and
             "householder" for all other matrices.
-        use_trivialization: whether to store an orthogonal matrix in a buffer, and to multiply the result of the map by it.
-            The parametrized tensor then initially equals the orthogonal factor of the original tensor, and an orthogonal
-            tensor can be assigned to it. If `use_trivialization` is False, both are possible only with "householder".
+        use_trivialization: whether to store an orthogonal matrix in a buffer, and to multiply the result of
+            the map by it. If True, the parametrized tensor initially equals the orthogonal factor of the
+            original tensor, and orthogonal tensors can be assigned to it. If False, only "householder"
+            supports such an initial value and assignments.
 
     Shape:
         - Tensor: (*, rows, columns).
@@ -275,10 +276,10 @@ def spectral_norm(
     Args:
         module: the module, which is returned.
         name: the name of the parameter or buffer.
-        n_power_iterations: number of iterations in each forward pass.
+        n_power_iterations: number of power iterations in each forward pass.
         eps: lower limit of the norms by which vectors are divided.
-        dim: the dimension of the rows of the matrix; the other dimensions are its columns. The default is 1 for transposed
-            convolutions, and 0 for other modules.
+        dim: the dimension that forms the rows of the matrix; the other dimensions form the columns. The
+            default is 1 for transposed convolutions, and 0 for other modules.
 
     Shape:
         - Tensor: (*), any shape.

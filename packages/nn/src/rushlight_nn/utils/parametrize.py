@@ -52,14 +52,14 @@ def cached() -> Iterator[None]:
 class ParametrizationList(ModuleList):
     """The sequence of parametrizations that computes a tensor from `original`.
 
-    Each module takes the result of the module before it. If the first module takes several tensors, these tensors are called
-    `original0`, `original1` and so on.
+    Each module is called with the result of the previous module. If the first module is called with several
+    tensors, these tensors are named `original0`, `original1` and so on.
 
     Args:
         modules: the modules to call, in this order.
         original: the tensor before it is parametrized. The `right_inverse` methods of the modules, where defined, are
             applied to `original` in reverse order.
-        unsafe: do not check that shape and dtype remain the same.
+        unsafe: whether to skip the checks that the shape and the dtype remain the same.
 
     Raises:
         ValueError: the shape or dtype changes.
@@ -176,7 +176,7 @@ class ParametrizationList(ModuleList):
                 _replace(original, part)
 
     def forward(self) -> Tensor:
-        """Compute the tensor from its originals."""
+        """Compute the parametrized tensor from the original tensors."""
         first, *others = self
         result = first(*self._originals())
         for module in others:
@@ -240,7 +240,7 @@ def _property(name: str) -> property:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class of a module before it was parametrized, or its current class if it is not parametrized.
+    """Return the class of a module before parametrization, or the current class if nothing is parametrized.
 
     Args:
         module: the module.
@@ -279,15 +279,16 @@ def register_parametrization(
     """Parametrize a tensor of a module: `module.tensor_name` becomes ``parametrization(original)``.
 
     The tensor is computed whenever it is read. The former parameter or buffer becomes
-    `module.parametrizations.tensor_name.original`. Several parametrizations of one tensor are applied one after the other.
-    If the parametrization has a method `right_inverse`, this method computes the initial `original`, and the tensor can be
-    assigned. If `right_inverse` returns several tensors, all of them are passed to the parametrization.
+    `module.parametrizations.tensor_name.original`. Several parametrizations of one tensor are applied one
+    after the other. If the parametrization has a method `right_inverse`, this method computes the initial
+    `original`, and values can be assigned to the tensor. If `right_inverse` returns several tensors, all of
+    them are passed to the parametrization.
 
     Args:
         module: the module, which is returned. The module's class is replaced by a derived class.
         tensor_name: the name of a parameter or buffer.
-        parametrization: a module that computes a tensor from a tensor.
-        unsafe: do not check that shape and dtype remain the same.
+        parametrization: a module that computes the parametrized tensor from the original tensor.
+        unsafe: whether to skip the checks that the shape and the dtype remain the same.
 
     Shape:
         - Tensor: (*), any shape. The parametrization must keep the shape unless `unsafe` is True.
@@ -334,7 +335,7 @@ def register_parametrization(
 
 
 def _check_further(before: Tensor, parametrization: Any) -> None:
-    """Raise ValueError unless an additional parametrization keeps the shape and dtype."""
+    """Raise ValueError if an additional parametrization changes the shape or the dtype."""
     name = type(parametrization).__name__
 
     def check(what: str, value: Any) -> None:
@@ -365,8 +366,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     Args:
         module: the module, which is returned. If no parametrization is left, the module's original class is restored.
         tensor_name: the name of the tensor.
-        leave_parametrized: keep the current value of the tensor. If False, the tensor gets the value of `original`, which
-            must be a single tensor.
+        leave_parametrized: whether the tensor keeps its current value. If False, the tensor is set to
+            `original`, which must be a single tensor.
 
     Raises:
         ValueError: the tensor is not parametrized, or `leave_parametrized` is False and there are several originals.

@@ -60,7 +60,8 @@ def random_unstructured(module: M, name: str, amount: int | float) -> M:
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
+        amount: the number of elements to prune, as an int; or the fraction of the unpruned elements to prune,
+            as a float from 0 to 1.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -83,7 +84,8 @@ def l1_unstructured(module: M, name: str, amount: int | float, importance_scores
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
+        amount: the number of elements to prune, as an int; or the fraction of the unpruned elements to prune,
+            as a float from 0 to 1.
         importance_scores: a tensor of the parameter's shape. The elements to prune are chosen by its values instead of the
             parameter's values.
 
@@ -108,7 +110,8 @@ def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
+        amount: the number of channels to prune, as an int; or the fraction of the unpruned channels to prune,
+            as a float from 0 to 1.
         dim: the dimension of the channels.
 
     Shape:
@@ -134,7 +137,8 @@ def ln_structured(
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
+        amount: the number of channels to prune, as an int; or the fraction of the unpruned channels to prune,
+            as a float from 0 to 1.
         n: order of the norm.
         dim: the dimension of the channels.
         importance_scores: a tensor of the parameter's shape. The channels to prune are chosen by its values instead of the
@@ -156,18 +160,18 @@ def ln_structured(
 
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
-    """Prune those elements of a parameter for which a mask is zero.
+    """Prune the elements of a parameter where a mask is zero.
 
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        mask: zeros and ones, of the parameter's shape.
+        mask: a tensor of zeros and ones with the parameter's shape.
 
     Shape:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: the module has no parameter `name`, or the mask does not have its shape.
+        ValueError: the module has no parameter `name`, or the mask does not have the shape of the parameter.
 
     Example:
         >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 2), "weight", mask=torch.tensor([[1, 0], [0, 1]]))

@@ -38,7 +38,8 @@ class BasePruningMethod(ABC):
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: the module has no parameter `name`, or the importance scores do not have its shape (raised by `apply`).
+        ValueError: the module has no parameter `name`, or the importance scores do not have the shape of the
+            parameter (raised by `apply`).
 
     Example:
         >>> class PruneNegative(nn.utils.prune.BasePruningMethod):
@@ -197,7 +198,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask` after pruning with the last method, in the dtype of `t`."""
+        """Prune with the last method, and return the updated `default_mask` in the dtype of `t`."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype, copy=True)
         if method.PRUNING_TYPE == "unstructured":
@@ -246,7 +247,8 @@ class RandomUnstructured(BasePruningMethod):
     """A pruning method that prunes elements at random.
 
     Args:
-        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
+        amount: the number of elements to prune, as an int; or the fraction of the unpruned elements to prune,
+            as a float from 0 to 1.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -283,7 +285,8 @@ class L1Unstructured(BasePruningMethod):
     """A pruning method that prunes the elements of smallest magnitude.
 
     Args:
-        amount: the number of elements to prune (an int), or their fraction of all unpruned elements (a float from 0 to 1).
+        amount: the number of elements to prune, as an int; or the fraction of the unpruned elements to prune,
+            as a float from 0 to 1.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -321,7 +324,8 @@ class RandomStructured(BasePruningMethod):
     """A pruning method that prunes channels at random.
 
     Args:
-        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
+        amount: the number of channels to prune, as an int; or the fraction of the unpruned channels to prune,
+            as a float from 0 to 1.
         dim: the dimension of the channels.
 
     Shape:
@@ -360,7 +364,8 @@ class LnStructured(BasePruningMethod):
     """A pruning method that prunes the channels of smallest norm.
 
     Args:
-        amount: the number of channels to prune (an int), or their fraction of all unpruned channels (a float from 0 to 1).
+        amount: the number of channels to prune, as an int; or the fraction of the unpruned channels to prune,
+            as a float from 0 to 1.
         n: order of the norm.
         dim: the dimension of the channels.
 
@@ -405,10 +410,10 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """A pruning method that prunes the elements for which a given mask is zero.
+    """A pruning method that prunes the elements where a given mask is zero.
 
     Args:
-        mask: zeros and ones, of the parameter's shape.
+        mask: a tensor of zeros and ones with the parameter's shape.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -437,7 +442,7 @@ class CustomFromMask(BasePruningMethod):
 
     @classmethod
     def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
-        """Prune the elements of the parameter `name` for which the mask is zero."""
+        """Prune the elements of the parameter `name` where the mask is zero."""
         return super().apply(module, name, mask=mask)
 
 

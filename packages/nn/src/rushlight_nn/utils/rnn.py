@@ -27,8 +27,9 @@ class PackedSequence(_Fields):
 
     Attributes:
         data: the first elements of all sequences, longest sequence first, then the second elements, and so on.
-        batch_sizes: the number of sequences that have a first element, a second element, and so on; int64, on the CPU.
-        sorted_indices: the order in which the sequences are stored; None if it is the original order.
+        batch_sizes: the batch size at each step, an int64 tensor on the CPU.
+        sorted_indices: the indices that sort the sequences by decreasing length; None if the sequences were
+            not reordered.
         unsorted_indices: the inverse permutation of `sorted_indices`.
 
     Shape:
@@ -150,8 +151,8 @@ def pack_padded_sequence(
         input: the padded sequences.
         lengths: the length of each sequence, from 1 to T; a list, or a tensor on the CPU.
         batch_first: whether the batch is the first dimension of the input instead of the second.
-        enforce_sorted: require sequences in order of decreasing length. If False, any order is accepted, and the function
-            sorts the sequences.
+        enforce_sorted: whether the sequences must be sorted by decreasing length. If False, any order is
+            accepted, and the function sorts the sequences.
 
     Shape:
         - Input: (T, N, *), or (N, T, *) with `batch_first`.
@@ -216,7 +217,7 @@ def pad_packed_sequence(
 
     Args:
         sequence: the packed sequences.
-        batch_first: return the batch as the first dimension instead of the second.
+        batch_first: whether to return the batch as the first dimension instead of the second.
         padding_value: the value with which shorter sequences are padded.
         total_length: the length T of the output; by default the length of the longest sequence.
 
@@ -265,11 +266,11 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Return sequences of different lengths as one padded tensor.
+    """Pad sequences of different lengths to one length, and stack them.
 
     Args:
         sequences: the tensors.
-        batch_first: return the batch as the first dimension instead of the second.
+        batch_first: whether to return the batch as the first dimension instead of the second.
         padding_value: the value with which shorter sequences are padded.
         padding_side: the side on which sequences are padded, "right" or "left".
 
@@ -336,8 +337,8 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
     Args:
         sequences: the tensors.
-        enforce_sorted: require sequences in order of decreasing length. If False, any order is accepted, and the function
-            sorts the sequences.
+        enforce_sorted: whether the sequences must be sorted by decreasing length. If False, any order is
+            accepted, and the function sorts the sequences.
 
     Shape:
         - Inputs: (L_i, *); all dimensions after the first have the same sizes in all inputs.

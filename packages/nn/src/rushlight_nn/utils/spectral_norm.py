@@ -58,15 +58,17 @@ def spectral_norm(
 ) -> M:
     """Divide a weight by its largest singular value in a hook before every forward pass (Miyato et al. 2018).
 
-    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does the same without a hook. This function exists for
-    programs and state dicts that use the older names `name_orig`, `name_u` and `name_v`.
+    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does the same without a hook.
+    `utils.spectral_norm` exists for programs and state dicts that use the names `name_orig`, `name_u` and
+    `name_v`.
 
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
         n_power_iterations: number of power iterations in every forward pass in training mode.
         eps: lower limit of the norms by which vectors are divided.
-        dim: the dimension of the rows of the matrix. The default is 1 for transposed convolutions, and 0 for other modules.
+        dim: the dimension that forms the rows of the matrix; the other dimensions form the columns. The
+            default is 1 for transposed convolutions, and 0 for other modules.
 
     Raises:
         ValueError: the parameter does not exist or has no shape yet, or `n_power_iterations` is not positive.

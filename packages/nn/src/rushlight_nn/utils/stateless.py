@@ -27,14 +27,15 @@ def functional_call(
 
     Args:
         module: the module, which is left unchanged, even if the call raises an error.
-        parameter_and_buffer_dicts: a dictionary that maps names of parameters and buffers, as in `named_parameters` and
-            `named_buffers`, to tensors. Other parameters and buffers keep their values. An unknown name becomes an attribute
-            during the call. Several dictionaries are merged. In-place updates, for example of running statistics, change the
-            given tensors.
+        parameter_and_buffer_dicts: a dictionary that maps names of parameters and buffers, as in
+            `named_parameters` and `named_buffers`, to tensors. Other parameters and buffers keep their
+            values. A tensor with an unknown name becomes an attribute of the module during the call. A
+            sequence of dictionaries is merged into one. In-place updates, for example of running statistics,
+            change the given tensors.
         args: a tuple of arguments, or a single argument that is not a tuple.
         kwargs: keyword arguments.
         tie_weights: whether a parameter that has several names is replaced under all of its names.
-        strict: require the names of all parameters and buffers, and no other names.
+        strict: whether the names of all parameters and buffers, and no other names, must be given.
 
     Raises:
         ValueError: a name is in two dictionaries, or one parameter would get different values.
@@ -157,8 +158,9 @@ def stack_module_state(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stack the parameters and the buffers of several modules along a new first dimension.
 
-    `functional_call` with the slices at index i computes the output of module i, and `vmap` over all slices computes the
-    outputs of all modules. The stacked parameters are leaves, and require gradients if the parameters of the modules do.
+    `functional_call` with the slices at index i computes the output of module i, and `vmap` over all slices
+    computes the outputs of all modules. The stacked parameters are leaf tensors, and require gradients if the
+    parameters of the modules do.
 
     Args:
         models: modules of one class.

@@ -35,13 +35,15 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Compute a weight from its norm and direction in a hook before every forward pass (Salimans and Kingma 2016).
 
     The norm and the direction are the parameters `name_g` and `name_v`.
-    :func:`rushlight_nn.utils.parametrizations.weight_norm` does the same without a hook, and computes the weight whenever
-    it is read. This function exists for programs and state dicts that use the parameter names `name_g` and `name_v`.
+    :func:`rushlight_nn.utils.parametrizations.weight_norm` does the same without a hook, and computes the
+    weight whenever it is read. `utils.weight_norm` exists for programs and state dicts that use the names
+    `name_g` and `name_v`.
 
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
-        dim: the dimension of which each index has a separate norm; None selects one norm for the whole tensor.
+        dim: the tensor has a separate norm for each index of this dimension; None selects one norm for the
+            whole tensor.
 
     Raises:
         ValueError: the parameter does not exist, or has no shape yet.

@@ -16,7 +16,8 @@ _OWN = {
 
 
 def make_sink(format: str, path: str) -> Sink:
-    """Return a sink that writes a recording to the file `path`. Raises ValueError if no installed package has the format."""
+    """Return a sink that writes a recording to the file `path`. Raises ValueError if no installed package supports the
+    format."""
     if format in _OWN:
         module, name = _OWN[format]
         return getattr(import_module(f"{__name__}.{module}"), name)(path)

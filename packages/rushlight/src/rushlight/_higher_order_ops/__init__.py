@@ -1,4 +1,4 @@
-"""Operators that take functions, under PyTorch's module paths."""
+"""Operators whose arguments are functions, under PyTorch's module paths."""
 
 # Importing a submodule binds its name, so the functions of the same names are imported afterwards.
 from rushlight._higher_order_ops.associative_scan import associative_scan

@@ -31,7 +31,7 @@ def associative_scan(
             function have the shapes of the tensors in `xs`, but may have any size in dimension `dim`.
         xs: a tensor or a container of tensors.
         dim: the dimension to scan.
-        reverse: whether to begin at the end.
+        reverse: whether to scan from the end of the dimension.
         combine_mode: "pointwise" or "generic", which are equivalent here.
 
     Shape:

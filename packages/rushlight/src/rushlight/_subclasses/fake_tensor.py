@@ -8,9 +8,9 @@ __all__ = ["FakeTensor", "is_fake"]
 
 
 class FakeTensor:
-    """A type for `isinstance` checks: fake tensors. Creating an instance raises NotImplementedError.
+    """Placeholder for `isinstance` checks of fake tensors. Creating an instance raises NotImplementedError.
 
-    Tensors on the device "meta" have shapes and dtypes without values.
+    Tensors on the device "meta" have shapes and dtypes, but no values.
 
     Example:
         >>> isinstance(torch.empty(2, device="meta"), FakeTensor)

@@ -60,7 +60,7 @@ class DeQuantStub(QuantStub):
 
 
 class ObserverBase(Module):
-    """The class of modules that record the range of values, for `isinstance` checks.
+    """A placeholder for the class of observers, which record the range of values. Use it for `isinstance` checks.
 
     Creating an instance raises NotImplementedError.
 
@@ -74,7 +74,7 @@ class ObserverBase(Module):
 
 
 class FakeQuantizeBase(ObserverBase):
-    """The class of modules that round values as a quantised model does, for `isinstance` checks.
+    """A placeholder for the class of modules that simulate quantisation. Use it for `isinstance` checks.
 
     Creating an instance raises NotImplementedError.
 
@@ -93,7 +93,7 @@ def disable_observer(mod: Module) -> None:
 
 
 def disable_fake_quant(mod: Module) -> None:
-    """No-op for `model.apply`: there are no modules that round values.
+    """No-op for `model.apply`: there are no fake-quantisation modules to disable.
 
     Example:
         >>> _ = nn.Linear(2, 2).apply(torch.ao.quantization.disable_fake_quant)

@@ -11,7 +11,7 @@ runs a program. A program can also install the replacement itself, before anythi
     import torch  # rushlight
     import torch.nn.functional as F  # the module rushlight.nn.functional itself
 
-Decision 0026 gives the reasons.
+See docs/decisions/0026-import-torch.md for the reasons.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def is_installed() -> bool:
 def install() -> None:
     """Make `import torch` import rushlight in all code that this process runs from now on.
 
-    Afterwards, the submodules and names of `torch` are the same objects as in rushlight: for example,
+    After the call, the submodules and names of `torch` are the same objects as in rushlight: for example,
     `torch.nn.Linear` is `rushlight.nn.Linear`. `torch.__version__` and `importlib.metadata.version("torch")`
     equal `VERSION`. If PyTorch is also installed, `import torch` no longer finds it. A second call has no
     effect.

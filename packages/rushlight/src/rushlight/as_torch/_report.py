@@ -1,9 +1,9 @@
 """`python -m rushlight.as_torch report FILE...`: list the torch names that programs use and that are missing or differ here.
 
-Programs are parsed, not run. For a notebook (`.ipynb`), the cells with code are parsed, and their lines are numbered
-consecutively. Names are resolved from the imports of torch and its modules: after `import torch.nn.functional as F`,
-`F.relu` is `torch.nn.functional.relu`. Methods of tensors are not found, because the type of an object is known only when
-the program runs.
+Programs are parsed, not run. In a notebook (`.ipynb`), only the code cells are parsed, and their lines are
+numbered consecutively. Names are resolved from the imports of torch and its modules: after
+`import torch.nn.functional as F`, `F.relu` is `torch.nn.functional.relu`. Methods of tensors are not found,
+because the type of an object is known only when the program runs.
 """
 
 from __future__ import annotations
@@ -92,11 +92,12 @@ def uses(text: str) -> list[Use]:
 class Found(NamedTuple):
     """The result of looking up a torch name in rushlight.
 
-    If rushlight lacks the name, `missing` is the first part of its path that does not exist: for `torch.nn.gone.f`, it is
-    `torch.nn.gone` if rushlight has no `nn.gone`. Otherwise, `missing` is None, and `value` is the object with this name.
+    If rushlight lacks the name, `missing` is the shortest prefix of the name that does not exist: for
+    `torch.nn.gone.f`, it is `torch.nn.gone` if rushlight has no `nn.gone`. Otherwise, `missing` is None, and
+    `value` is the object with this name.
 
-    An attribute of a class or function is not looked up, because it may exist only in instances; `value` is then the class
-    or function.
+    An attribute of a class or function is not looked up, because it may exist only in instances; in this
+    case, `value` is the class or function.
     """
 
     missing: str | None
@@ -121,7 +122,7 @@ def find(name: str) -> Found:
 
 
 def only_raises(value: object) -> bool:
-    """Return whether every call of a function or class raises an error: its return type is annotated as NoReturn."""
+    """Return whether every call of a function or class raises an error, as its annotation NoReturn states."""
     function = getattr(value, "__init__", None) if isinstance(value, type) else value
     return getattr(function, "__annotations__", {}).get("return") in (NoReturn, "NoReturn")
 
@@ -223,7 +224,7 @@ def programs(path: Path) -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the report; the exit status is 1 if something is missing, and 2 if a file cannot be read."""
+    """Print the report, and return the exit status: 1 if a name is missing, 2 if a file cannot be read."""
     if not arguments or arguments[0].startswith("-"):
         print("usage: python -m rushlight.as_torch report FILE-OR-FOLDER...", file=sys.stderr)
         return 2

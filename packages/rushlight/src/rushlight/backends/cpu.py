@@ -2,8 +2,8 @@
 
 `winograd`, by default True, sets whether convolutions with 3x3 filters, stride 1 and float32 may be computed by minimal
 filtering (Lavin and Gray, 2016), which needs as little as a quarter of the multiplications. Relative to the largest result,
-its errors are at most 1e-5, and the errors of direct convolution are at most 3e-6. Set `winograd` to False for direct
-convolution.
+the errors of minimal filtering are at most 1e-5, and the errors of direct convolution are at most 3e-6. Set `winograd` to
+False for direct convolution.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def get_cpu_capability() -> str:
 
 
 class _Switches(ModuleType):
-    """The class of the module object `backends.cpu`, whose attribute `winograd` reads and sets the switch in core."""
+    """The class of the module `backends.cpu`. Its attribute `winograd` reads and sets the switch in core."""
 
     @property
     def winograd(self) -> bool:

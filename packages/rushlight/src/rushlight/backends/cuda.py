@@ -118,7 +118,7 @@ def mem_efficient_sdp_enabled() -> bool:
 
 
 def math_sdp_enabled() -> bool:
-    """Return whether attention may be computed by operators: matrix products and a softmax.
+    """Return whether the MATH implementation of attention, matrix products and a softmax, is enabled.
 
     Example:
         >>> torch.backends.cuda.math_sdp_enabled()
@@ -161,7 +161,7 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Set whether attention may be computed by matrix products and a softmax.
+    """Enable or disable the MATH implementation of attention, which uses matrix products and a softmax.
 
     If `enabled` is False, calls that the kernel of FLASH_ATTENTION cannot compute raise RuntimeError.
 
@@ -194,8 +194,8 @@ def sdp_kernel(
     """Enable or disable implementations of attention within a block. Deprecated: use `nn.attention.sdpa_kernel`.
 
     Args:
-        enable_flash, enable_math, enable_mem_efficient, enable_cudnn: values for the block; the previous values are
-            restored.
+        enable_flash, enable_math, enable_mem_efficient, enable_cudnn: the settings within the block; the previous settings
+            are restored at its end.
 
     Example:
         >>> with torch.backends.cuda.sdp_kernel(enable_flash=False):

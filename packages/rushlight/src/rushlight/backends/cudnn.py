@@ -35,7 +35,7 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Return whether there is a GPU, for which cuDNN may be used.
+    """Return whether a CUDA device is available, as `cuda.is_available` does.
 
     Example:
         >>> torch.backends.cudnn.is_available() == torch.cuda.is_available()
@@ -55,7 +55,7 @@ def version() -> int | None:
 
 
 def is_acceptable(tensor: core.Tensor) -> bool:
-    """Return whether cuDNN may be used for a tensor: the tensor is on a GPU, and `enabled` is true.
+    """Return whether `tensor` is on a GPU and the switch `enabled` is True.
 
     Shape:
         - `tensor`: (*), of any shape.
@@ -105,7 +105,7 @@ def flags(
     """Set the switches within a block, and restore them afterwards.
 
     Args:
-        enabled, benchmark, benchmark_limit, deterministic, allow_tf32: values for the block.
+        enabled, benchmark, benchmark_limit, deterministic, allow_tf32: the settings within the block.
 
     Example:
         >>> with torch.backends.cudnn.flags(enabled=True, deterministic=True):

@@ -18,7 +18,7 @@ def is_available() -> bool:
 
 
 class verbose:  # noqa: N801
-    """Context manager without effect. In PyTorch it prints the calls of MKL, which is not used here.
+    """Context manager that has no effect: MKL is not used. In PyTorch, `verbose` prints the calls of MKL.
 
     Args:
         enable: has no effect.

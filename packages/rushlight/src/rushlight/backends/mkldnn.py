@@ -1,4 +1,4 @@
-"""oneDNN, under its former name MKL-DNN. It computes convolutions on the CPU."""
+"""oneDNN, under its former name MKL-DNN. oneDNN computes convolutions on the CPU."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_available() -> bool:
 
 
 def is_acl_available() -> bool:
-    """Return False: Arm's compute library is not used on x86-64.
+    """Return False: the Arm Compute Library is not used.
 
     Example:
         >>> torch.backends.mkldnn.is_acl_available()
@@ -45,7 +45,7 @@ def set_flags(
     """Set the switches that are passed, and return the previous values of all switches.
 
     Args:
-        _enabled: whether oneDNN computes convolutions. If False, plain kernels, which are slow, compute them.
+        _enabled: whether oneDNN computes convolutions. If False, slower plain kernels compute convolutions.
         _deterministic: has no effect, because results do not differ from run to run.
         _allow_tf32: has no effect, because there is no TF32 on the CPU.
 
@@ -66,7 +66,7 @@ def flags(
     """Set the switches within a block, and restore them afterwards.
 
     Args:
-        enabled, deterministic, allow_tf32: values for the block; see `set_flags`.
+        enabled, deterministic, allow_tf32: the settings within the block; see `set_flags`.
 
     Example:
         >>> with torch.backends.mkldnn.flags(enabled=False):

@@ -1,4 +1,4 @@
-"""Apple's GPUs: there is no backend for them."""
+"""Information about Apple's GPUs, which are not supported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["is_available", "is_built", "is_macos13_or_newer", "is_macos_or_newer
 
 
 def is_built() -> bool:
-    """Return False: there is no backend for Apple GPUs.
+    """Return False: Apple's GPUs are not supported.
 
     Example:
         >>> torch.backends.mps.is_built()
@@ -16,7 +16,7 @@ def is_built() -> bool:
 
 
 def is_available() -> bool:
-    """Return False: there is no backend for Apple GPUs.
+    """Return False: Apple's GPUs are not supported.
 
     Example:
         >>> torch.backends.mps.is_available()
@@ -26,7 +26,7 @@ def is_available() -> bool:
 
 
 def is_macos_or_newer(major: int, minor: int) -> bool:
-    """Return False: the operating system is Linux.
+    """Return False: macOS is not supported.
 
     Example:
         >>> torch.backends.mps.is_macos_or_newer(13, 0)
@@ -36,7 +36,7 @@ def is_macos_or_newer(major: int, minor: int) -> bool:
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """Return False: the operating system is Linux.
+    """Return False: macOS is not supported.
 
     Example:
         >>> torch.backends.mps.is_macos13_or_newer()

@@ -6,7 +6,7 @@ __all__ = ["is_available"]
 
 
 def is_available() -> bool:
-    """Return True: kernels use the threads of OpenMP.
+    """Return True: kernels are parallelised with OpenMP.
 
     Example:
         >>> torch.backends.openmp.is_available()

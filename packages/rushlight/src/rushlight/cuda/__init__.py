@@ -1,6 +1,5 @@
-"""Information about GPUs, and functions that control them. GPUs need a separate package, which core finds if it is
-installed. Without a GPU, functions such as `is_available` report that there is none, and other functions raise
-RuntimeError.
+"""Information about GPUs, and functions that control them. To use GPUs, install the separate package rushlight-cuda. Without
+a GPU, functions such as `is_available` report that there is no GPU, and other functions raise RuntimeError.
 """
 
 from __future__ import annotations
@@ -162,7 +161,7 @@ if not TYPE_CHECKING:
 
 
 class _KindOfTensor:
-    """A legacy type of tensors on a GPU, such as `cuda.FloatTensor`. Without a GPU, no tensor is an instance of it."""
+    """A legacy type of tensors on a GPU, such as `cuda.FloatTensor`. Without a GPU, no tensor has this type."""
 
     def __init__(self, dtype: core.dtype) -> None:
         self.dtype = dtype

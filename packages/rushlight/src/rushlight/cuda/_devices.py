@@ -90,7 +90,7 @@ def _need(function: str) -> None:
 
 
 def init() -> None:
-    """Initialise GPUs. The first use of a GPU also does this.
+    """Initialise GPUs. Calling this function is optional, because the first use of a GPU initialises GPUs.
 
     Raises:
         RuntimeError: there is no GPU.
@@ -249,7 +249,7 @@ def _resolved(device: Any) -> core.device:
 
 
 class device:  # noqa: N801
-    """Context manager that makes another GPU the current one in its block.
+    """Context manager within which `device` is the current GPU.
 
     Args:
         device: an index or a device. A negative index, or None, changes nothing.

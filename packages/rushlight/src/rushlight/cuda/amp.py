@@ -1,4 +1,4 @@
-"""Mixed precision on GPUs, under its former names. `rushlight.amp` supports every device."""
+"""The former names of the functions for mixed precision on GPUs. `rushlight.amp` supports every device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class autocast(_amp.autocast):  # noqa: N801
 
 
 class GradScaler(_amp.GradScaler):
-    """Scaler of losses for float16 on GPUs: `rushlight.amp.GradScaler("cuda", ...)`.
+    """Loss scaler for float16 on GPUs: `rushlight.amp.GradScaler("cuda", ...)`.
 
     Example:
         >>> torch.cuda.amp.GradScaler(enabled=False).is_enabled()

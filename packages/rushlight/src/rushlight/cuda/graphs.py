@@ -78,7 +78,7 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 def is_current_stream_capturing() -> bool:
-    """Return whether a graph records the work that is submitted to the current stream.
+    """Return whether work that is submitted to the current stream is captured in a graph.
 
     Example:
         >>> torch.cuda.is_current_stream_capturing()

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def empty_cache() -> None:
-    """Return unused memory of GPUs to the driver. Does nothing if there is no GPU.
+    """Release unused cached memory of GPUs to the driver. Does nothing if there is no GPU.
 
     Example:
         >>> torch.cuda.empty_cache()
@@ -102,7 +102,7 @@ def max_memory_reserved(device: Any = None) -> int:
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Reset the maxima of memory statistics to the current values. Does nothing if there is no GPU.
+    """Reset the peak values of the memory statistics to the current values. Does nothing if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -115,7 +115,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Return statistics of a GPU's memory under PyTorch's names, or an empty dict if there is no GPU.
+    """Return a dict with statistics of a GPU's memory under PyTorch's names. The dict is empty if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -134,7 +134,7 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
-    """Reset the maxima of memory statistics. This is an older name of `reset_peak_memory_stats`.
+    """Reset the peak values of the memory statistics. This is an older name of `reset_peak_memory_stats`.
 
     Example:
         >>> torch.cuda.reset_max_memory_allocated()

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the random numbers of the GPU. All devices share one random stream, so this function also seeds the CPU.
+    """Seed the random number generator of the GPU. All devices share one random stream, so this function also seeds the CPU.
 
     Does nothing if there is no GPU.
 
@@ -36,7 +36,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed the random numbers of all GPUs; see `manual_seed`.
+    """Seed the random number generators of all GPUs; see `manual_seed`.
 
     Example:
         >>> torch.cuda.manual_seed_all(0)
@@ -45,7 +45,7 @@ def manual_seed_all(seed: int) -> None:
 
 
 def seed() -> None:
-    """Seed the random numbers of the GPU from the system's entropy; see `manual_seed`.
+    """Seed the random number generator of the GPU from the system's entropy; see `manual_seed`.
 
     Example:
         >>> torch.cuda.seed()

@@ -50,7 +50,7 @@ class Stream(core.Stream):
 
 
 class ExternalStream(Stream):
-    """A stream that another library created. It must not be destroyed before the tensors that were used on it.
+    """A stream that another library created. The stream must not be destroyed before the tensors that were used on it.
 
     Args:
         stream_ptr: the address of the stream.

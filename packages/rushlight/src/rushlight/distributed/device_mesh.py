@@ -1,4 +1,4 @@
-"""Meshes of devices that belong to several processes. They are not supported.
+"""Meshes of devices of several processes, which are not supported.
 
 The class exists so that programs can pass it to `isinstance`; creating an instance raises RuntimeError.
 """

@@ -1,4 +1,4 @@
-"""Collectives through which gradients flow, as in `torch.distributed.nn`. They are not supported, and raise RuntimeError."""
+"""Differentiable collectives, as in `torch.distributed.nn`. They are not supported: calls raise RuntimeError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers that work over several processes. They are not supported.
+"""Distributed optimizers, which are not supported.
 
 The class exists so that programs can pass it to `isinstance`; creating an instance raises RuntimeError.
 """

@@ -1,4 +1,4 @@
-"""The first and the last line of the code of a graph: parameters, results, and containers of both."""
+"""Generation of the function header and the return statement in the code of a graph."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TransformCodeFunc = Callable[[list[str]], list[str]]
 
 
 class CodeGen:
-    r"""Writes the first and the last line of the code of a graph. `Graph.set_codegen` sets it.
+    r"""Generates the function header and the return statement of a graph's code; see `Graph.set_codegen`.
 
-    A subclass can give the code other arguments and results than the graph has. Such a subclass also overrides
-    `process_inputs` and `process_outputs`, which Interpreter calls.
+    With a subclass, the generated code can have other arguments and results than the graph. Such a subclass
+    also overrides `process_inputs` and `process_outputs`, which Interpreter calls.
 
     Example:
         >>> class OneList(torch.fx.graph.CodeGen):
@@ -45,7 +45,7 @@ class CodeGen:
     def gen_fn_def(
         self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
     ) -> str:
-        """Return the beginning of the function, up to the colon and any lines that define `free_vars`.
+        """Return the header of the function, and any lines that define `free_vars`.
 
         Args:
             free_vars: the placeholders, as they are written in a list of parameters: "x", "*args", "y : int = 3".
@@ -75,11 +75,11 @@ class CodeGen:
         return f"return (\n{lines})" if isinstance(output_args, tuple) else f"return [\n{lines}]"
 
     def process_inputs(self, *args: Any) -> Any:
-        """Return the values of the graph's placeholders if the code is called with `args`."""
+        """Return the values of the graph's placeholders for a call of the code with `args`."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """Return what the code returns if `outputs` is the output of the graph."""
+        """Return the result of the code for the graph output `outputs`."""
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:
@@ -88,13 +88,13 @@ class CodeGen:
 
 
 def _before_comment(parameter: str) -> str:
-    """Return the text of a parameter with a comma, which is before a comment."""
+    """Return the text of a parameter with a comma, placed before any comment."""
     code, mark, comment = parameter.partition("  # ")
     return f"{code},{mark}{comment}"
 
 
 def _in_order(parameters: list[str]) -> list[str]:
-    """Make the parameters without a default value that follow one with a default value keyword-only, as Python requires."""
+    """Make parameters without a default keyword-only if they follow a parameter with a default."""
     codes = [parameter.partition("  # ")[0] for parameter in parameters]
     plain = [not code.startswith("*") for code in codes]
     first = next((i for i, code in enumerate(codes) if plain[i] and " = " in code), len(codes))
@@ -118,7 +118,7 @@ class _PyTreeInfo(NamedTuple):
 
 
 class _PyTreeCodeGen(CodeGen):
-    """Code that takes containers and returns a container, for a graph whose placeholders and results are their leaves."""
+    """Generates code whose arguments and result are containers of the graph's placeholders and results."""
 
     def __init__(self, pytree_info: _PyTreeInfo, defaults: dict[str, Any] | None = None) -> None:
         super().__init__()

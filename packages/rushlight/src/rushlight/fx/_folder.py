@@ -72,8 +72,8 @@ def write_folder(module: GraphModule, folder: str | os.PathLike[str], name: str)
 def _globals(names: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     """Return two dicts whose keys are global names of the generated code.
 
-    The first contains the module to import for each name. The second contains the source of each name's value, except for
-    names that the import itself defines.
+    The first dict contains the module to import for each name. The second dict contains the source of each
+    name's value, except for names that the import itself defines.
     """
     imports: dict[str, str] = {}
     texts: dict[str, str] = {}

@@ -19,12 +19,13 @@ _MAPPINGS = tuple(
 
 
 def tree_flatten_spec(tree: Any, spec: TreeSpec, exact_structural_match: bool = True) -> list[Any]:
-    """Return the leaves of `tree` in the order of `spec`, in which dicts may have another order of keys.
+    """Return the leaves of `tree` in the order of `spec`. The keys of dicts may have another order.
 
     Args:
         tree: nested containers.
         spec: the structure that the containers must have.
-        exact_structural_match: must be True: keys and elements that `spec` does not contain are never ignored.
+        exact_structural_match: must be True, so that keys and elements that `spec` does not contain raise an
+            error.
 
     Raises:
         NotImplementedError: `exact_structural_match` is False.

@@ -37,9 +37,9 @@ _thread_of_trace: int | None = None
 
 
 class PHBase:
-    """Marks, in `concrete_args`, an argument or a part of an argument that remains an argument of the traced graph.
+    """Marks an argument, or a part of one, in `concrete_args` that remains an argument of the traced graph.
 
-    If the mark is an object of a subclass, its attributes are copied to the placeholder's node.
+    The attributes of an object of a subclass are copied to the placeholder's node.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(lambda x: x["a"] + x["b"], {"x": {"a": torch.fx.PH, "b": torch.fx.PH}})
@@ -52,7 +52,7 @@ class PHBase:
 
 
 class PHWithMeta(PHBase):
-    """A PHBase with a key, by which a program finds the placeholder's node.
+    """A PHBase with a key, by which a program can find the placeholder's node.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(lambda x: x[0], {"x": (PHWithMeta("image"),)})
@@ -69,7 +69,7 @@ PH = PHBase()
 
 
 def is_fx_tracing() -> bool:
-    """Return whether the calling thread traces a program.
+    """Return whether the calling thread is tracing a program.
 
     Example:
         >>> is_fx_tracing()
@@ -79,7 +79,7 @@ def is_fx_tracing() -> bool:
 
 
 class ProxyableClassMeta(type):
-    """A metaclass of classes: if an argument of the constructor is a proxy, a trace records the call as one node.
+    """A metaclass for classes. A trace records a constructor call with a proxy argument as one node.
 
     Example:
         >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
@@ -162,7 +162,8 @@ class Tracer(TracerBase):
     """Traces a module or a function into a Graph. Subclasses override methods to change how nodes are created.
 
     Args:
-        autowrap_modules: modules. Each call of one of their public functions with a proxy becomes one node.
+        autowrap_modules: Python modules. Each call of one of their public functions with a proxy becomes one
+            node.
         autowrap_functions: functions. Each call of one of them with a proxy becomes one node.
         param_shapes_constant: whether `shape`, `size()`, `dim()`, `ndim`, `numel()` and `nelement()` of parameters return
             their values during the trace instead of proxies.
@@ -294,7 +295,7 @@ class Tracer(TracerBase):
         return super()._argument(a)
 
     def get_fresh_qualname(self, prefix: str) -> str:
-        """Return `prefix` followed by the smallest number for which the root has no attribute of this name."""
+        """Return `prefix` followed by the smallest number for which the root has no such attribute."""
         number = 0
         while hasattr(self.root, f"{prefix}{number}"):
             number += 1
@@ -444,7 +445,7 @@ class Tracer(TracerBase):
     def _placeholder(
         self, target: str, default: tuple[Any, ...], name: str, value: Any, kind: Any = None
     ) -> Any:
-        """Create a placeholder. Return the placeholder's proxy if `value` is a PHBase, and `value` if it is not.
+        """Create a placeholder. Return the placeholder's proxy if `value` is a PHBase, and `value` otherwise.
 
         If `value` is None, a bool, a number or a string, the graph checks that the argument is equal to `value`. For other
         objects, issue a warning that the graph does not check the argument.
@@ -577,19 +578,20 @@ def symbolic_trace(
     Args:
         root: the module or function to trace. A call of a layer of nn other than Sequential becomes one node; the calls of
             all other submodules are traced.
-        concrete_args: values to pass instead of proxies: a dict from names of arguments to values, or a tuple with a value
-            for each argument. The GraphModule still has these arguments. A call of the GraphModule raises AssertionError if
-            a number, a string, a bool or None differs from the value that the trace used; for other objects, the trace warns
-            that the GraphModule does not check them. The value `PH` stands for a proxy. If a value is a container, each leaf
-            of the container becomes a separate placeholder, and a leaf may be `PH`. For this argument, the GraphModule takes
-            a container of the same structure.
+        concrete_args: values to pass instead of proxies: a dict from names of arguments to values, or a tuple
+            with a value for each argument. The GraphModule still has these arguments. A call of the
+            GraphModule raises AssertionError if a number, a string, a bool or None differs from the value
+            that the trace used; for other objects, the trace warns that the GraphModule does not check them.
+            The value `PH` is replaced by a proxy. If a value is a container, each leaf of the container
+            becomes a separate placeholder, and a leaf may be `PH`. The GraphModule then expects a container
+            of the same structure for this argument.
 
     Raises:
         TraceError: the traced program needs the value of a proxy.
         ValueError: `concrete_args` has a name that is not an argument.
         RuntimeError: `concrete_args` is a tuple of another length than the number of arguments.
 
-    A call of the GraphModule raises ValueError if an argument has another structure than in `concrete_args`.
+    A call of the GraphModule raises ValueError if an argument has a different structure from `concrete_args`.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))

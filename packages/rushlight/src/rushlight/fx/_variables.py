@@ -12,7 +12,7 @@ _NUMBERED = re.compile(r"^([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?$")
 
 
 class _Names:
-    """Gives names that are valid in Python and unused: "relu", "relu_1", "relu_2"."""
+    """Creates names that are valid in Python and unused: "relu", "relu_1", "relu_2"."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()

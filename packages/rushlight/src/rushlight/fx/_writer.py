@@ -64,7 +64,7 @@ class PythonCode:
 
 
 class _Style(NamedTuple):
-    """What the code of a graph states besides its operations. See `Graph.python_code`."""
+    """Options for the generated code of a graph. See `Graph.python_code`."""
 
     verbose: bool = False
     include_stride: bool = False
@@ -168,7 +168,7 @@ class _Writer:
         return self._written(kind) or self._global(None, kind)
 
     def _written(self, kind: Any) -> str:
-        """Return a type as code, or an empty string for a type that only a global name can denote."""
+        """Return a type as code, or an empty string if the code needs a global name for the type."""
         if kind is None or kind is type(None):
             return "None"
         if isinstance(kind, str):
@@ -185,7 +185,7 @@ class _Writer:
         return f"{self._annotation(origin)}[{', '.join(parts)}]" if parts and all(parts) else ""
 
     def _comment(self, node: Node) -> str:
-        """Return what is known about the creation of a node: the line of the program and the data in `node.meta`."""
+        """Return a comment with the program line that created a node, and with entries of `node.meta`."""
         parts = [f"{key}: {node.meta[key]}" for key in self._style.additional_meta if key in node.meta]
         if custom := node.meta.get("custom"):
             parts.append(f"Annotation: {custom}")

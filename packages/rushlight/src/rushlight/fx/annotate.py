@@ -10,14 +10,14 @@ __all__ = ["annotate"]
 
 
 def annotate(val: Any, type: Any) -> Any:
-    """Set the `type` of the node of `val` if `val` is a Proxy, so that the generated code states it. Return `val`.
+    """Set the type of a Proxy's node, so that the generated code contains the type. Return `val`.
 
     Args:
         val: a Proxy, or any other object, which is returned without a change.
         type: the type.
 
     Raises:
-        RuntimeError: the node has a type.
+        RuntimeError: the node already has a type.
 
     Example:
         >>> from rushlight.fx.annotate import annotate

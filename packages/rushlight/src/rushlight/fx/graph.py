@@ -86,7 +86,7 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Add a node at the insertion point: the end, unless `inserting_before` or `inserting_after` moved it."""
+        """Add a node at the insertion point, by default the end of the graph; see `inserting_before`."""
         node = Node(self, "", op, target, args or (), kwargs or {}, type_expr)
         map_arg((node.args, node.kwargs), self._check_own)
         node.name = self._names.create(name if name is not None else self._target_to_str(target))
@@ -206,7 +206,7 @@ class Graph:
             self._insert = before
 
     def inserting_before(self, n: Node | None = None) -> Any:
-        """Return a context manager in which nodes are added before `n` or, without `n`, at the beginning."""
+        """Return a context manager in which nodes are added before `n`, by default at the graph's start."""
         if n is None:
             return self.inserting_after(self._root)
         if n.graph is not self:
@@ -240,15 +240,15 @@ class Graph:
     # Arguments and results of the code -------------------------------------------------------------------------
 
     def set_codegen(self, codegen: CodeGen) -> None:
-        """Set the object that writes the first and the last line of the graph's code."""
+        """Set the object that generates the function header and the return statement of the graph's code."""
         self._codegen = codegen
 
     def process_inputs(self, *args: Any) -> Any:
-        """Return the values of the placeholders if the code of the graph is called with `args`."""
+        """Return the values of the placeholders for a call of the generated code with `args`."""
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """Return what the code of the graph returns if `out` is the output of the graph."""
+        """Return the result of the generated code for the graph output `out`."""
         return self._codegen.process_outputs(out)
 
     def on_generate_code(
@@ -257,11 +257,13 @@ class Graph:
         r"""Set a function that changes the lines of the generated code.
 
         Args:
-            make_transformer: a function that receives the function that is set, or None, and returns the function to set.
-                That function receives the lines of the body, each with its line break, and returns lines.
+            make_transformer: a function that receives the current transforming function, or None, and returns
+                the new transforming function. A transforming function receives the lines of the body, each
+                with its line break, and returns the changed lines.
 
         Returns:
-            a context manager, at whose end the previous function is set again. `GraphModule.recompile` generates new code.
+            a context manager that restores the previous function when it ends. Call `GraphModule.recompile`
+            in this context to generate the code.
 
         Example:
             >>> traced = torch.fx.symbolic_trace(lambda x: x.relu())
@@ -344,7 +346,7 @@ class Graph:
             colored: whether to write the code with ANSI escape sequences, for a terminal. Such code cannot be executed.
             expanded_def: whether to write each parameter on a line of its own, with its description `node.meta["desc"]`.
             record_func: must be False.
-            additional_meta: keys of `node.meta`. With `verbose`, comments state the values.
+            additional_meta: keys of `node.meta` whose values are added as comments if `verbose` is true.
 
         Raises:
             NotImplementedError: `record_func` is True.
@@ -409,7 +411,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class _NodeNumber:
-    """Stands for a node in a pickled graph, and contains the number of the node."""
+    """Represents a node in a pickled graph by the number of the node."""
 
     number: int
 

@@ -76,8 +76,9 @@ class GraphModule(Module):
         class_name: the name of the class.
 
     Raises:
-        RuntimeError: `root` is neither a module nor a dict, or is a dict without a path that the graph uses.
-        AttributeError: `root` is a module without a path that the graph uses.
+        RuntimeError: `root` is neither a module nor a dict, or is a dict that lacks a path which the graph
+            uses.
+        AttributeError: `root` is a module that lacks an attribute which the graph uses.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.ReLU())
@@ -165,7 +166,7 @@ class GraphModule(Module):
         expanded_def: bool = False,
         additional_meta: list[str] | None = None,
     ) -> str:
-        """Return the source of a module class with this `forward` and the classes of its children that are GraphModules.
+        """Return the source of a class with this `forward`, and of the classes of child modules with a graph.
 
         Args:
             print_output: whether to print the source.
@@ -227,8 +228,8 @@ class GraphModule(Module):
         moved: the package finds its files relative to `module.py`.
 
         Args:
-            folder: the folder. It is created if it does not exist, but its parent must exist. Existing files of these names
-                are replaced.
+            folder: the folder. It is created if it does not exist, but its parent must exist. Existing files
+                with the same names are replaced.
             module_name: the name of the class.
 
         Raises:

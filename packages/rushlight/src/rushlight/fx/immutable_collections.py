@@ -1,6 +1,6 @@
 """Immutable lists and dicts for the arguments of nodes.
 
-A node records which nodes it uses, and a change of its arguments in place would bypass this record.
+A node records which nodes it uses, and an in-place change of its arguments would bypass this record.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class Interpreter:
         garbage_collect_values: whether a result is released after its last use.
         graph: a graph to run instead of the graph of `module`.
 
-    `run` raises RuntimeError if arguments are missing. If a node raises an error, a note with the name of the node is added.
+    `run` raises RuntimeError if arguments are missing. If a node raises an error, a note that describes the
+    node is added to the error.
 
     Example:
         >>> class Count(torch.fx.Interpreter):
@@ -53,9 +54,10 @@ class Interpreter:
 
         Args:
             args: the arguments of the graph's code.
-            initial_env: a dict from nodes that must not run to their results.
-            enable_io_processing: whether `args` and the result have the containers that the graph's code accepts and
-                returns. If False, `args` are the values of the placeholders, and the result is the output of the graph.
+            initial_env: a dict from nodes to their results. The nodes in this dict are not run.
+            enable_io_processing: whether to flatten the containers in `args` to the values of the
+                placeholders, and to return the container that the graph's code returns. If False, `args` are
+                the values of the placeholders, and the result is the output of the graph.
         """
         self.env = dict(initial_env or {})
         self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)

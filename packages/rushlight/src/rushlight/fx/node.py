@@ -39,7 +39,7 @@ _VIEWS = set(_VIEW_NAMES.split())
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Register a function that has side effects, so that dead-code elimination keeps its calls. Return the function.
 
-    May be used as a decorator.
+    `has_side_effect` can be used as a decorator.
 
     Example:
         >>> @has_side_effect
@@ -51,7 +51,7 @@ def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
-    """Return `a` with `fn` applied to each element of its tuples, lists, dicts and slices, however they are nested.
+    """Return `a` with `fn` applied to each element of its nested tuples, lists, dicts and slices.
 
     The lists and dicts of the result are immutable.
 
@@ -93,18 +93,18 @@ class Node:
     Attributes:
         op: "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
         name: the name of the variable in the graph's code.
-        target: the function, the name of the method or the path of the module of a call; the name of a placeholder's
-            argument.
+        target: the function, the name of the method or the path of the module that is called; the path of the
+            attribute for "get_attr"; or the name of the argument for "placeholder".
         args, kwargs: the arguments, in which nodes represent their results. To change the arguments, assign a
             new tuple or a new dict.
-        type: the type of the result, or None: a type or the text of an annotation. A trace reads the types of arguments and
-            of the output from the annotations of the traced function.
+        type: the type of the result, as a type or as the text of an annotation; or None. A trace reads the
+            types of arguments and of the output from the annotations of the traced function.
         users: the nodes that use the result of this node, as the keys of a dict.
         meta: a dict in which passes over the graph can store data.
 
     Raises:
-        ValueError: `op` is none of these strings, or `target` has the wrong type: it must be callable for "call_function",
-            and a string for every other `op`.
+        ValueError: `op` is not one of the strings above, or `target` has the wrong type: it must be callable
+            for "call_function", and a string for every other `op`.
 
     Example:
         >>> graph = torch.fx.symbolic_trace(lambda x: x.relu()).graph
@@ -338,7 +338,7 @@ class Node:
         kwarg_types: dict[str, Any] | None = None,
         normalize_to_only_use_kwargs: bool = False,
     ) -> ArgsKwargsPair | None:
-        """Return the arguments in a normal form: with the defaults of all arguments that are not given.
+        """Return the normalized arguments, which include the defaults of omitted arguments.
 
         Args:
             root: the module that contains the layer of a "call_module" node.
@@ -350,7 +350,8 @@ class Node:
             the arguments, or None if the node calls neither a function with a known signature nor a layer of `torch.nn`.
 
         Raises:
-            RuntimeError: no types are given, and the overload depends on what the nodes among the arguments are.
+            RuntimeError: no types are given, and the overload depends on the types of arguments that are
+                nodes.
 
         Example:
             >>> traced = torch.fx.symbolic_trace(lambda x: torch.sum(x, 1))
@@ -384,7 +385,8 @@ class Node:
         """Return the node as a line of text.
 
         Args:
-            placeholder_names: a list. If it is not empty, a placeholder appends its name to it, and None is returned.
+            placeholder_names: a list. If the list is not empty and the node is a placeholder, the name of the
+                node is appended to the list, and None is returned.
             maybe_return_typename: a list. If it is not empty and the output has a type, the first element is set to the
                 type, as text that begins with an arrow.
             include_tensor_metadata: whether to state the dtype, shape, strides and device of a result that is in

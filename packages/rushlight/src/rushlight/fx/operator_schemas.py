@@ -1,4 +1,4 @@
-"""Signatures of operators, and calls whose arguments are in a normal form: with all defaults and their names."""
+"""Signatures of operators, and calls with normalized arguments, which include all default values."""
 
 from __future__ import annotations
 
@@ -188,9 +188,9 @@ def check_for_mutable_operation(
 
 
 def create_type_hint(x: Any) -> Any:
-    """Return a type for `x`, a type or a list or tuple of types: the types of the elements become one parameter.
+    """Convert a list or tuple of types to a type such as `list[int]`, and return any other `x` unchanged.
 
-    The parameter is a type of which all others are subclasses, or Any if there is none.
+    The element type is the type in `x` of which all others are subclasses, or Any if there is no such type.
 
     Example:
         >>> create_type_hint([int, bool])
@@ -281,7 +281,7 @@ def _fits(annotation: Any, value: Any) -> bool:
 
 
 def _bound_to_nodes(signature: Signature, args: Any, kwargs: Any) -> str:
-    """Return a text of the parameters to which nodes are passed, as their types select the overload."""
+    """Return, as text, the parameters to which nodes are passed, because these types select the overload."""
     bound = signature.bind(*args, **kwargs).arguments
     found = [
         (name, signature.parameters[name].annotation)
@@ -299,11 +299,11 @@ def normalize_function(
     kwarg_types: dict[str, Any] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
-    """Return the arguments of a call of a function in a normal form: with the defaults of all arguments that are not given.
+    """Return the normalized arguments of a function call, which include the defaults of omitted arguments.
 
     Args:
         target: the function.
-        args, kwargs: the arguments. They can be nodes of a graph.
+        args, kwargs: the arguments, which may be nodes of a graph.
         arg_types, kwarg_types: the types of the arguments. They select the overload of an operator; without them, the
             arguments that are not nodes select it.
         normalize_to_only_use_kwargs: whether to return all arguments as keyword arguments. If False, only the arguments that
@@ -314,7 +314,7 @@ def normalize_function(
         `**kwargs`, or if the call fits no overload.
 
     Raises:
-        RuntimeError: no types are given, and the overload depends on what the nodes among the arguments are.
+        RuntimeError: no types are given, and the overload depends on the types of arguments that are nodes.
         TypeError: the arguments do not fit the signature of a function that is written in Python.
 
     Example:
@@ -359,12 +359,12 @@ def normalize_module(
     kwargs: dict[str, Any] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
-    """Return the arguments of a call of a layer in a normal form: with the defaults of all arguments that are not given.
+    """Return the normalized arguments of a layer call, which include the defaults of omitted arguments.
 
     Args:
         root: the module that contains the layer.
         target: the path of the layer in `root`.
-        args, kwargs: the arguments. They can be nodes of a graph.
+        args, kwargs: the arguments, which may be nodes of a graph.
         normalize_to_only_use_kwargs: whether to return all arguments as keyword arguments.
 
     Returns:

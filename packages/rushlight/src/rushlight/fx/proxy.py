@@ -1,4 +1,4 @@
-"""Proxies, which stand for values while a program is traced. Operations on proxies become nodes."""
+"""Proxies, which represent values while a program is traced. Operations on proxies become nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LITERALS = (
 
 
 class TraceError(ValueError):
-    """Raised when a program needs a value that does not exist while it is traced, such as the value of a condition.
+    """Raised when a traced program needs a value that a trace does not have, such as that of a condition.
 
     Example:
         >>> torch.fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)
@@ -77,11 +77,12 @@ class TracerBase:
         traced_func_name: the method of a module that `Tracer.trace` calls.
         trace_asserts: whether `assert proxy` and `assert not proxy` become calls of `assert_fn`, without the message. If
             False, these statements raise TraceError.
-        module_stack: the modules whose calls are traced, the outermost first: a dict from paths to tuples of a path and a
-            class. If the dict is not empty, each new node stores a copy of it in `node.meta["nn_module_stack"]`.
+        module_stack: the modules whose calls are being traced, outermost first, as a dict from paths to
+            tuples of a path and a class. If the dict is not empty, each new node stores a copy of it in
+            `node.meta["nn_module_stack"]`.
 
-    Methods raise NotImplementedError for arguments that a graph cannot hold, and TraceError where a value of a proxy is
-    needed.
+    Methods raise NotImplementedError for arguments that a graph cannot contain, and TraceError if the value
+    of a proxy is needed.
 
     Example:
         >>> tracer = GraphAppendingTracer(Graph())
@@ -143,7 +144,7 @@ class TracerBase:
     def create_arg(self, a: Any) -> Argument:
         """Convert `a` to a value that can be an argument of a node.
 
-        Raises NotImplementedError for an object that no graph can hold.
+        Raises NotImplementedError for an object that a graph cannot contain.
         """
         return map_aggregate(a, self._argument)
 
@@ -202,9 +203,9 @@ class GraphAppendingTracer(TracerBase):
 
 
 class Proxy:
-    """A proxy that stands for the result of a node while a program is traced.
+    """A proxy that represents the result of a node while a program is traced.
 
-    Operators, functions and methods that are applied to it become nodes.
+    Operators, functions and methods that are applied to the proxy become nodes.
 
     Args:
         node: the node.
@@ -296,7 +297,7 @@ class Proxy:
 def _asserted(frame: FrameType) -> bool | None:
     """Return the truth value with which an `assert` succeeds, if the frame is evaluating the condition of this `assert`.
 
-    Return None if the frame is evaluating something else.
+    Return None if the frame is not evaluating such a condition.
     """
     following = [
         instruction

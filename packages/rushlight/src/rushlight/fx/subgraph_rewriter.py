@@ -38,7 +38,7 @@ class ReplacedPatterns:
 
     Attributes:
         anchor: the node of the graph that matched the last result of the pattern.
-        nodes_map: the node of the graph for each node of the pattern.
+        nodes_map: a dict from each node of the pattern to the matching node of the graph.
         replacements: the nodes that were added to the graph.
 
     Example:
@@ -61,12 +61,13 @@ def replace_pattern(
 ) -> list[Match]:
     """Find the parts of a graph that make the same calls as `pattern`, and replace them by the calls of `replacement`.
 
-    An argument of the pattern matches any node, number or other value, and different arguments match different nodes. A part
-    is not replaced if nodes outside the part use an intermediate result of the part, or if a result is used before an
-    argument is computed. If two matches overlap, only the match whose calls come first is replaced.
+    An argument of the pattern matches any node, number or other value, and different arguments match
+    different nodes. A part is not replaced if nodes outside the part use an intermediate result of the part,
+    or if a result of the part is used before an argument of the part is computed. If two matches overlap,
+    only the match whose calls come first is replaced.
 
     Args:
-        gm: the module whose graph is changed. It is recompiled.
+        gm: the module whose graph is changed. The module is recompiled.
         pattern: a function, which is traced, or a traced module.
         replacement: a function or a traced module with the same number of arguments and of results. Its modules and
             tensors are added to `gm` if `gm` has nothing at their paths.
@@ -103,15 +104,16 @@ def replace_pattern_with_filters(
     """Replace the parts of a graph that match a pattern and pass filters. See `replace_pattern`.
 
     Args:
-        gm: the module whose graph is changed. It is recompiled.
+        gm: the module whose graph is changed. The module is recompiled.
         pattern: a function, which is traced, a traced module or a graph.
         replacement: a function, a traced module or a graph. It is not used if `replacement_callback` is given.
         match_filters: functions that receive a match, the graph of `gm` and the graph of the pattern. A match is replaced
             only if all of them return True. Of matches that overlap, the filters receive only the first.
-        ignore_literals: whether a number, string or other value of the pattern that is not a node matches any such value.
+        ignore_literals: whether a constant in the pattern, such as a number or a string, matches any
+            constant.
         replacement_callback: a function with the same arguments, which returns the graph that replaces the match.
-        node_name_match: a text. A result of the pattern also matches calls with another operation if the names of their
-            nodes contain this text.
+        node_name_match: a string. A result of the pattern also matches calls of other operations if the names
+            of their nodes contain this string.
 
     Raises:
         ValueError: `pattern` returns anything other than results of calls, or does not use an argument, or a replacement has

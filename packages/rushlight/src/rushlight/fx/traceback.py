@@ -1,4 +1,4 @@
-"""Data that the nodes of a new graph inherit: from annotations in the traced program, or from the nodes of another graph."""
+"""Metadata that new nodes inherit from annotations in the program or from nodes of another graph."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _state = _State()
 
 
 class NodeSourceAction(Enum):
-    """How a pass made a node from another one.
+    """How a pass created a node from another node.
 
     Example:
         >>> NodeSourceAction.CREATE.value
@@ -64,7 +64,7 @@ class NodeSourceAction(Enum):
 
 
 class NodeSource:
-    """The node from which a pass over a graph made another node. `node.meta["from_node"]` is a list of such objects.
+    """The node from which a pass over a graph created another node; see `node.meta["from_node"]`.
 
     Args:
         node: the original node, or None.
@@ -73,7 +73,7 @@ class NodeSource:
 
     Attributes:
         name, target, graph_id: the name and the target of the original node, and the `id` of its graph.
-        from_node: the nodes from which another pass made the original node.
+        from_node: the nodes from which another pass created the original node.
 
     Example:
         >>> source = NodeSource(torch.fx.Graph().placeholder("x"), "fuse", NodeSourceAction.REPLACE)
@@ -97,7 +97,7 @@ class NodeSource:
         self.from_node: list[NodeSource] = [] if node is None else list(node.meta.get("from_node", ()))
 
     def print_readable(self, indent: int = 0) -> str:
-        """Return a text of a line for each pass, in which older passes are indented."""
+        """Return text with one line for each pass. Older passes are indented."""
         shown = f"(name={self.name}, pass_name={self.pass_name}, action={self._action()}, graph_id={self.graph_id})"
         return f"{'    ' * indent}{shown}\n" + "".join(
             source.print_readable(indent + 1) for source in self.from_node
@@ -129,14 +129,15 @@ class NodeSource:
 
 @contextmanager
 def preserve_node_meta(enable: bool = True) -> Iterator[None]:
-    """Return a context manager in which new nodes inherit data.
+    """Return a context manager in which new nodes inherit metadata.
 
-    The nodes that a Transformer or a trace creates get copies of entries of the current data (`get_current_meta`) in their
-    `meta`. While an Interpreter runs a node, the current data are the `meta` of this node. The entries are "stack_trace",
-    "nn_module_stack", "custom", and "from_node", which is a list of a NodeSource of the original node.
+    In this context, a Transformer and a trace copy entries of the current metadata (`get_current_meta`) to
+    the `meta` of each new node, such as "stack_trace", "nn_module_stack" and "custom". The entry "from_node"
+    is a list with a NodeSource of the original node. While an Interpreter runs a node, the current metadata
+    is the `meta` of this node.
 
     Args:
-        enable: whether new nodes inherit data.
+        enable: whether new nodes inherit metadata.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(lambda x: x.relu())
@@ -166,7 +167,7 @@ def has_preserved_node_meta() -> bool:
 
 
 def get_current_meta() -> dict[str, Any]:
-    """Return the data that new nodes inherit in `preserve_node_meta`: a dict, which a program may change.
+    """Return the metadata that new nodes inherit in `preserve_node_meta`. The dict may be changed.
 
     Example:
         >>> with torch.fx.traceback.annotate({"stage": 1}):
@@ -178,11 +179,12 @@ def get_current_meta() -> dict[str, Any]:
 
 @contextmanager
 def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
-    """Return a context manager in which new nodes inherit the data of `node`. It has an effect in `preserve_node_meta`.
+    """Return a context manager in which new nodes inherit the metadata of `node`; see `preserve_node_meta`.
 
     Args:
-        node: the node. If its `meta` is empty, the context manager has no effect.
-        pass_name: the name of the pass, which `meta["from_node"]` of new nodes states.
+        node: the node. The context manager has no effect outside of `preserve_node_meta`, or if the node's
+            `meta` is empty.
+        pass_name: the name of the pass, which is stored in `meta["from_node"]` of new nodes.
 
     Example:
         >>> node = torch.fx.Graph().placeholder("x")
@@ -204,9 +206,9 @@ def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
 
 @contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
-    """Return a context manager that adds entries to the data that new nodes inherit, as `meta["custom"]`.
+    """Return a context manager that adds entries to the inherited metadata, under the key "custom".
 
-    A trace adds them to its nodes in `preserve_node_meta`.
+    Inside of `preserve_node_meta`, a trace adds the entries to `meta["custom"]` of its nodes.
 
     Args:
         annotation_dict: the entries. Context managers may be nested; an inner one replaces entries of the same key.
@@ -230,7 +232,7 @@ def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
 
 
 def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator of functions whose calls run in `annotate(annotation_dict)`.
+    """Return a decorator that runs each call of a function in `annotate(annotation_dict)`.
 
     Example:
         >>> @torch.fx.traceback.annotate_fn({"stage": 1})
@@ -252,7 +254,7 @@ def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable[..., Any]
 
 
 def set_stack_trace(stack: list[str]) -> None:
-    """Set the lines of text that new nodes get as their `stack_trace` in `preserve_node_meta`. Elsewhere, do nothing.
+    """Set the `stack_trace` of new nodes in `preserve_node_meta`, as lines of text. Elsewhere, do nothing.
 
     Example:
         >>> with preserve_node_meta():
@@ -270,7 +272,7 @@ def set_stack_trace(stack: list[str]) -> None:
 
 
 def format_stack() -> list[str]:
-    """Return the text that `set_stack_trace` set, in `preserve_node_meta`, and elsewhere the stack of the calling thread.
+    """Return the text of `set_stack_trace` in `preserve_node_meta`, and the calling thread's stack elsewhere.
 
     Example:
         >>> with preserve_node_meta():
@@ -311,7 +313,7 @@ def get_current_replay_node() -> Node | None:
 
 
 def _add_current_meta(node: Node) -> None:
-    """Give a new node the data that it inherits."""
+    """Copy the inherited metadata to a new node."""
     if not _state.preserve:
         return
     if trace := _state.meta.get("stack_trace"):

@@ -280,7 +280,7 @@ class _Done:
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> _Done:
-    """Call `func` at once, and return a future with its result, as PyTorch does in code that is not compiled.
+    """Call `func` immediately, and return a future with its result, as PyTorch does in code that is not compiled.
 
     Example:
         >>> future = torch.jit.fork(torch.add, torch.tensor([1.0]), 2)
@@ -291,7 +291,7 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> _Done:
 
 
 def wait(future: _Done) -> Any:
-    """Return the result of a call of `fork`.
+    """Return the result of `future`, which `fork` returned.
 
     Example:
         >>> torch.jit.wait(torch.jit.fork(len, [1, 2]))

@@ -28,7 +28,7 @@ class _Bound(NamedTuple):
 
 
 class ScriptModule(Module):
-    """Base class of modules that `trace` and `load` return. Modules may derive from it; they are not compiled.
+    """Base class of the modules that `trace` and `load` return. Subclasses are not compiled.
 
     Example:
         >>> isinstance(torch.jit.trace(nn.ReLU(), torch.ones(2)), torch.jit.ScriptModule)
@@ -44,13 +44,14 @@ class ScriptModule(Module):
 
 
 class LoadedModule(ScriptModule):
-    """A module that runs a program read from a file, in the mode (training or evaluation) in which it was saved.
+    """A module that runs a program read from a file, in the mode (training or evaluation) in which the program was saved.
 
     `train()` does not change the results. The module has the parameters and buffers that the program uses, under their names
-    in the original module. They are read from the file into memory, and calls use their current values, so the module can be
-    trained, and `load_state_dict` changes its results. If the program includes a backward pass, its parameters do not
-    require gradients. A call raises TypeError if the arguments have another structure than the example inputs, and
-    ValueError if a parameter or buffer was replaced by a tensor of another dtype or shape.
+    in the original module. Calls use the current values of these parameters and buffers, so the module can be
+    trained, and `load_state_dict` changes its results. If the program includes a backward pass, the
+    parameters do not require gradients. A call raises TypeError if the structure of the arguments differs
+    from that of the example inputs. A call raises ValueError if a parameter or buffer was replaced by a
+    tensor of another dtype or shape.
 
     Example:
         >>> torch.jit.save(torch.jit.trace(nn.Linear(2, 1), torch.ones(3, 2)), "linear.pt")
@@ -161,11 +162,13 @@ def load(
     Args:
         f: a path or an open binary file.
         map_location: must be None or the CPU.
-        _extra_files: a dict whose keys name files that were passed to `save`; `load` sets their contents, as bytes.
+        _extra_files: a dict whose keys are names of files that were passed to `save`. `load` sets the values
+            to the contents of these files, as bytes.
         _restore_shapes: has no effect, because programs contain the shapes of all values.
 
     Raises:
-        NotImplementedError: the file was written by TorchScript and holds code, or `map_location` is another device.
+        NotImplementedError: the file was written by TorchScript and contains code, or `map_location` is
+            another device.
         ValueError: the file is not a program, or is damaged.
 
     Example:
@@ -192,7 +195,7 @@ def load(
 def _refuse_archives(start: bytes) -> None:
     if start == b"PK\x03\x04":
         raise NotImplementedError(
-            "jit.load(): TorchScript's files hold code, which cannot be run\n"
-            "hint: make the model in Python and load its weights, which PyTorch saves by"
+            "jit.load(): TorchScript's files contain code, which cannot be run\n"
+            "hint: create the model in Python and load its weights, which PyTorch saves by"
             " torch.save(torch.jit.load(path).state_dict(), new)"
         )

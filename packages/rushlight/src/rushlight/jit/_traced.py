@@ -49,7 +49,7 @@ class TracerWarning(Warning):
 
 
 def is_tracing() -> bool:
-    """Return whether `trace` or `save` is capturing on this thread.
+    """Return whether `trace` or `save` is capturing a program on this thread.
 
     Example:
         >>> torch.jit.is_tracing()
@@ -80,10 +80,10 @@ class _Recording:
 
 
 class TopLevelTracedModule(ScriptModule):
-    """A module that `trace` returns. It calls the original module, and shares its state, submodules and mode.
+    """A module that `trace` returns. The traced module calls the original module, and shares its state, submodules and mode.
 
-    An attribute that the traced module lacks is looked up in the original module; AttributeError is raised if that module
-    lacks it, too.
+    An attribute that the traced module lacks is looked up in the original module; AttributeError is raised if
+    both modules lack the attribute.
 
     Example:
         >>> model = nn.Linear(2, 1)
@@ -191,13 +191,14 @@ def trace(
 ) -> Any:
     """Return `func` as a module or function that `save` can write as a program.
 
-    In this process, a call of the result runs the Python code of `func`, for inputs of any sizes and values. The saved
-    program requires the dtypes and shapes of the example inputs; use `export(dynamic_shapes=...)` for sizes that change. If
-    no program can be captured, for example because branches depend on values, a TracerWarning gives the reason, and `save`
-    raises an error.
+    In this process, calling the result runs the Python code of `func`, with inputs of any sizes and values.
+    The saved program requires the dtypes and shapes of the example inputs; use `export(dynamic_shapes=...)`
+    for sizes that change. If no program can be captured, for example because branches depend on values, a
+    TracerWarning states the reason, and `save` raises an error.
 
-    A program calls exactly the operators that the module calls, and its results are not compared with the module's results:
-    `optimize`, `check_trace`, `check_inputs`, `check_tolerance` and `strict` have no effect.
+    The program calls exactly the operators that the module calls, so the results of the program are not
+    checked. The arguments `optimize`, `check_trace`, `check_inputs`, `check_tolerance` and `strict` have no
+    effect.
 
     Args:
         func: a module, or a function.
@@ -233,7 +234,7 @@ def trace_module(
 ) -> Any:
     """Trace several methods of a module; see `trace`.
 
-    A file holds one program, so a module with several traced methods cannot be saved.
+    A module with several traced methods cannot be saved, because a file contains only one program.
 
     Args:
         mod: the module.
@@ -241,7 +242,8 @@ def trace_module(
         optimize, check_trace, check_inputs, check_tolerance, strict: have no effect.
 
     Raises:
-        AttributeError: `mod` is not a module, `inputs` is not a dict, or the module has no method with a name in `inputs`.
+        AttributeError: `mod` is not a module, `inputs` is not a dict, or a key of `inputs` is not the name of
+            a method of `mod`.
 
     Example:
         >>> traced = torch.jit.trace_module(nn.ReLU(), {"forward": torch.ones(3)})
@@ -283,7 +285,7 @@ def _traced(func: Any, recordings: list[_Recording]) -> Any:
 def _program_of(traced: Any, what: str) -> ExportedProgram:
     if len(traced._recordings) != 1:
         raise NotImplementedError(
-            f"jit.{what}: {len(traced._recordings)} methods were traced, and a file holds one program\n"
+            f"jit.{what}: {len(traced._recordings)} methods were traced, but a file contains one program\n"
             "hint: trace and save them one by one"
         )
     return traced._recordings[0].program(traced._original)
@@ -298,7 +300,8 @@ def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) ->
     Args:
         m: the result of `trace`, `trace_module` or `load`.
         f: a path or an open binary file.
-        _extra_files: a dict from names to texts, which `load` returns; a text may be bytes in UTF-8.
+        _extra_files: a dict from file names to contents (str, or bytes in UTF-8). `load` can return these
+            contents.
 
     Raises:
         NotImplementedError: `m` was not traced, has several traced methods, or cannot be captured yet.

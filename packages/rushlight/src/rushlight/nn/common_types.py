@@ -1,4 +1,4 @@
-"""Types of the arguments of layers, for annotations: `_size_2_t` is an integer or a tuple of two."""
+"""Types of the arguments of layers, for annotations: `_size_2_t` is an integer or a tuple of two integers."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def _gradient(
     grad_output: Tensor,
     options: tuple[Any, Any, Any, int],
 ) -> Tensor:
-    """Return the gradient with respect to `operands[wanted]`, of which only the sizes are given.
+    """Return the gradient with respect to operand number `wanted`, whose sizes are `operands[wanted]`.
 
     The values of this operand are not needed, because a convolution is linear in each operand.
     """
@@ -88,7 +88,7 @@ def conv1d_input(
         input_size: the input's sizes.
         weight: the weight.
         grad_output: the gradient of the result.
-        stride, padding, dilation, groups: as given to `F.conv1d`.
+        stride, padding, dilation, groups: as passed to `F.conv1d`.
 
     Shape:
         - `grad_output`: (N, C_out, L_out), the shape of the result; output: (N, C_in, L), the shape of the input.
@@ -118,7 +118,7 @@ def conv1d_weight(
         input: the input.
         weight_size: the weight's sizes.
         grad_output: the gradient of the result.
-        stride, padding, dilation, groups: as given to `F.conv1d`.
+        stride, padding, dilation, groups: as passed to `F.conv1d`.
 
     Shape:
         - `input`: (N, C_in, L); `grad_output`: (N, C_out, L_out); output: `weight_size`.
@@ -148,7 +148,7 @@ def conv2d_input(
         input_size: the input's sizes.
         weight: the weight.
         grad_output: the gradient of the result.
-        stride, padding, dilation, groups: as given to `F.conv2d`.
+        stride, padding, dilation, groups: as passed to `F.conv2d`.
 
     Shape:
         - `grad_output`: (N, C_out, H_out, W_out), the shape of the result; output: (N, C_in, H, W), the shape of the input.
@@ -178,7 +178,7 @@ def conv2d_weight(
         input: the input.
         weight_size: the weight's sizes.
         grad_output: the gradient of the result.
-        stride, padding, dilation, groups: as given to `F.conv2d`.
+        stride, padding, dilation, groups: as passed to `F.conv2d`.
 
     Shape:
         - `input`: (N, C_in, H, W); `grad_output`: (N, C_out, H_out, W_out); output: `weight_size`.
@@ -208,7 +208,7 @@ def conv3d_input(
         input_size: the input's sizes.
         weight: the weight.
         grad_output: the gradient of the result.
-        stride, padding, dilation, groups: as given to `F.conv3d`.
+        stride, padding, dilation, groups: as passed to `F.conv3d`.
 
     Shape:
         - `grad_output`: (N, C_out, D_out, H_out, W_out), the shape of the result; output: (N, C_in, D, H, W), the
@@ -239,7 +239,7 @@ def conv3d_weight(
         input: the input.
         weight_size: the weight's sizes.
         grad_output: the gradient of the result.
-        stride, padding, dilation, groups: as given to `F.conv3d`.
+        stride, padding, dilation, groups: as passed to `F.conv3d`.
 
     Shape:
         - `input`: (N, C_in, D, H, W); `grad_output`: (N, C_out, D_out, H_out, W_out); output: `weight_size`.

@@ -15,7 +15,7 @@ __all__ += _onnx.__all__
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
 ) -> None:
-    """No-op. Libraries call it when they are imported, but their operators are not exported.
+    """No-op. Some libraries call this function at import, but the operators that they register are not exported.
 
     Example:
         >>> torch.onnx.register_custom_op_symbolic("library::operator", lambda *args: None, 17)

@@ -47,11 +47,11 @@ _numbers = count(1)
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_Formula], _Formula]:
-    """Decorator that registers a formula with which FlopCounterMode counts the operations of custom operators.
+    """Decorator that registers a formula by which FlopCounterMode counts operations of custom operators.
 
     The formula takes the operator's arguments, with shapes instead of tensors. Its argument `out_shape` is the shape of the
-    result, or a container of shapes if there are several results. The formula returns the number of operations. Operators
-    that the custom operator calls are not counted in addition.
+    result, or a container of shapes if there are several results. The formula returns the number of
+    operations. Operators that the custom operator calls internally are not counted separately.
 
     Args:
         targets: a custom operator, such as `torch.ops.namespace.name`, or a list of them.
@@ -105,10 +105,10 @@ class FlopCounterMode:
     """Context manager that counts the operations of matrix products, convolutions, attention and their gradients.
 
     A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`.
-    Counters may be nested. A counter may be used inside the block of a profile that records shapes, but no profile may begin
-    or end while a counter is active. For the backward pass of a convolution, the gradient of the weight is counted even if
-    it is not computed. Gradients of custom operators and functions count in "Global" alone, not for the module that called
-    them.
+    Counters may be nested. A counter may be used while a profile that records shapes is active, but no
+    profile may begin or end while a counter is active. For the backward pass of a convolution, the gradient
+    of the weight is counted even if it is not computed. Operations in the gradients of custom operators and
+    of Functions are counted only in "Global", not for the module that called the operator or Function.
 
     Args:
         mods: has no effect, as in PyTorch.
@@ -159,7 +159,7 @@ class FlopCounterMode:
     def get_table(self, depth: int | None = None) -> str:
         """Return the counts as text, with a row for each module and its operators.
 
-        Modules are listed down to `depth`, by default the depth of the counter.
+        Modules are listed down to the level `depth`, by default the depth of the counter.
         """
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)

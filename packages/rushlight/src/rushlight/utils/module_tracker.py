@@ -19,8 +19,9 @@ __all__ = ["ModuleTracker"]
 class ModuleTracker:
     """Context manager that tracks which modules run, in forward and backward passes.
 
-    `parents` holds the names of the modules that are running, and "Global". The name of an outermost module is the
-    name of its class. The name of a child consists of its parent's name, a dot and the name of its attribute.
+    The set `parents` contains the names of the modules that are running, and "Global". The name of an
+    outermost module is the name of its class. The name of a child consists of its parent's name, a dot and
+    the name of its attribute.
 
     Example:
         >>> from rushlight.utils.module_tracker import ModuleTracker

@@ -1,4 +1,7 @@
-"""Weak references that are compared by identity. Tensors need this, because `==` of two tensors returns a tensor."""
+"""Weak references that are compared by identity.
+
+References to tensors must be compared by identity, because `==` of two tensors returns a tensor.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ class WeakIdRef(weakref.ref[Any]):
 
     Args:
         key: the object.
-        callback: a function of the reference, called when the object is destroyed.
+        callback: a function that is called with the reference when the object is destroyed.
 
     Example:
         >>> from rushlight.utils.weak import WeakIdRef

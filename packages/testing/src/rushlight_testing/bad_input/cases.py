@@ -107,7 +107,7 @@ class _Maker:
     def starts(self) -> list[dict[str, Any]]:
         """Return the arguments of one or two samples, from which the cases are derived.
 
-        They are the first sample whose tensors all have elements, and the sample with the most arguments.
+        The samples are the first one whose tensors all have elements, and the one with the most arguments.
         """
         found: list[tuple[bool, int, int, dict[str, Any]]] = []
         for text in self.op.samples:

@@ -1,4 +1,7 @@
-"""Bad input while gradients are recorded: a call either raises and leaves the graph unchanged, or can be differentiated."""
+"""Test calls with bad input while gradients are recorded.
+
+A call must raise an error and leave the graph unchanged, or its result must be differentiable.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
     Args:
         op: an entry, `rushlight_core.codegen.model.Op`.
         library: the module whose operators are called.
-        gradient: `grad(outputs, inputs, grad_outputs, allow_unused=...)` of the provider of gradients.
+        gradient: the function `grad(outputs, inputs, grad_outputs, allow_unused=...)` of the package that
+            computes gradients.
         case: a case of the operator.
 
     Returns:

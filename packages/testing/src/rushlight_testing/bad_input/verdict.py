@@ -31,7 +31,7 @@ GENERAL = (
 
 
 def judge(op: Any, library: Any, case: Case) -> str | None:
-    """Run one case, and check that it either raises a typed error and changes nothing, or returns a correct result.
+    """Run one case, and check that the call either raises a typed error and changes nothing, or is correct.
 
     The error must name the operator, and its class must be documented.
 
@@ -82,7 +82,10 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
 
 
 def _undocumented(op: Any, error: Exception) -> str | None:
-    """Return a sentence if the docstring does not name the class of an error. Private operators are not judged."""
+    """Return a description of an error whose class the operator's docstring does not name, or None.
+
+    Private operators are not judged.
+    """
     if isinstance(error, (TypeError, MemoryError, OverflowError)) or any(t in str(error) for t in GENERAL):
         return None
     classes = _documented_classes().get(op.base)

@@ -50,8 +50,8 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
         patience: the time limit in seconds for the cases of one operator.
         slow: the time in seconds after which a case is listed as slow; 0 to list none.
         processes: the number of processes that run at once.
-        provider: the package that computes gradients, such as "rushlight_autograd". If it is given, arguments require grad,
-            and results are differentiated. By default, gradients are not tested.
+        provider: the package that computes gradients, such as "rushlight_autograd". If a package is given,
+            arguments require grad, and results are differentiated. By default, gradients are not tested.
         environment: environment variables of these processes, in addition to the variables of this process.
 
     Returns:
@@ -124,7 +124,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Add a message of the watched process to the reports. Return whether it is the last message for an operator."""
+    """Add a message of the process to the reports. Return whether it is the operator's last message."""
     try:
         message = json.loads(line)
     except ValueError:  # output of a library

@@ -18,8 +18,8 @@ from rushlight_testing.samples import samples_of
 class AllocatorContract(Contract):
     """Tests for an allocator of host memory.
 
-    While the tests run, this allocator must be the one that allocates tensors. Override `live` to return the number of bytes
-    that the allocator has allocated, or None if it does not count them.
+    While the tests run, tensors must be allocated by this allocator. Override `live` to return the number of
+    bytes that the allocator has allocated, or None if the allocator does not count bytes.
 
     Example::
 
@@ -95,7 +95,7 @@ class AllocatorContract(Contract):
         assert out.tolist() == [2.0] * 1000
 
     def test_operators_stay_inside_their_memory(self) -> None:
-        """Run the samples of every operator, so that the allocator can detect accesses beyond the end of a block."""
+        """Call every operator, so that the allocator can detect accesses beyond the end of a block."""
         from rushlight_core.codegen.loader import load_ops
 
         for op in load_ops():

@@ -489,7 +489,7 @@ class AutogradContract(Contract):
 def check_gradients(
     function: Callable[..., Tensor], inputs: list[Tensor], grad: Callable[..., Any], second: bool = True
 ) -> None:
-    """Compare the gradients of a weighted sum of the elements that `function` returns with central differences.
+    """Compare gradients with central differences, for a weighted sum of the elements that `function` returns.
 
     If `second` is true, compare second derivatives, too.
     """

@@ -1,6 +1,6 @@
 """The conformance kit of the device interface, which tests the requirements that the tensors of a backend must meet.
 
-The requirements are the same for every set of kernels.
+The requirements do not depend on the operators for which a backend has kernels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 
 
 def counting(*shape: int, dtype: str = "float32") -> Tensor:
-    """Return a tensor with the values 0, 1, 2, … on the host."""
+    """Return a CPU tensor with the values 0, 1, 2, …"""
     return core.arange(core.ones(shape).numel()).view(shape).to(getattr(core, dtype))
 
 
@@ -36,7 +36,7 @@ def moved(value: Any, device: str) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yield all tensors, of any shapes, in a result: a tensor, or nested tuples and lists.
+    """Yield all tensors, of any shape, in a result, which is a tensor or consists of nested tuples and lists.
 
     Example:
         >>> len(list(tensors_in((torch.ones(2), [torch.ones(3), 4]))))
@@ -52,7 +52,7 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 class DeviceContract(Contract):
     """Tests for a device whose backend is attached.
 
-    Set `device` to the name of the device, and `kernels` to the operators that the device must compute.
+    Set `device` to the name of the device, and `kernels` to the operators that the device must support.
 
     Example::
 

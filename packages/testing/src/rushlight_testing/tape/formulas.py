@@ -27,7 +27,7 @@ def _format(t: Tensor) -> str:
 
 
 class Shape(NamedTuple):
-    """A placeholder for a tensor of which a formula needs only the shape, dtype and device."""
+    """A placeholder for a tensor, for formulas that use only the tensor's shape, dtype and device."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -110,7 +110,7 @@ def _default(argument: Any) -> Any:
 class Evaluator(ast.NodeVisitor):
     """Evaluates one formula.
 
-    `names` contains arguments and results. `shapes` contains placeholders for the tensors that are not in `names`.
+    `names` maps names to arguments and results. `shapes` contains placeholders for the tensors that are not in `names`.
     """
 
     operators: Operators

@@ -23,7 +23,7 @@ class FunctionCtx:
     """The object `ctx`, in which `forward` stores tensors (of any shape) and attributes for `backward`.
 
     Args:
-        needs_input_grad: a tuple that gives for each argument of `apply` whether it requires grad.
+        needs_input_grad: a tuple of bools: whether each argument of `apply` requires grad.
 
     Example::
 
@@ -54,7 +54,7 @@ class FunctionCtx:
         self._to_save = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Declare the arguments that `forward` has modified in place. `forward` must return them."""
+        """Declare arguments that `forward` has modified in place. `forward` must return such arguments."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
@@ -62,7 +62,7 @@ class FunctionCtx:
         self._non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Set whether `backward` gets zeros instead of None for results without a gradient."""
+        """Set whether `backward` receives zeros instead of None for results without a gradient."""
         self.materialize_grads = value
 
     @property
@@ -125,7 +125,7 @@ class _Like(tuple[Any, ...]):
 class Function:
     """The base class of operations with user-defined gradients.
 
-    A subclass defines the static methods `forward(ctx, ...)` and `backward(ctx, *grads)`. Alternatively, it defines
+    A subclass defines the static methods `forward(ctx, ...)` and `backward(ctx, *grads)`. Alternatively, a subclass defines
     `forward(...)` without `ctx`, `setup_context(ctx, inputs, output)` and `backward`. Programs call `apply`.
 
     Example::
@@ -167,7 +167,7 @@ class Function:
 
 
 def _result(value: Any, args: tuple[Any, ...], context: FunctionCtx) -> Any:
-    """Return `value` or, if it is an argument that is not marked as dirty, a new tensor that shares its memory."""
+    """Return `value`, or an alias of `value` if it is an argument that is not marked as dirty."""
     if isinstance(value, Tensor) and _is_in(value, args) and not _is_in(value, context._dirty):
         alias = value.detach()
         if _is_in(value, context._non_differentiable):

@@ -135,7 +135,7 @@ class NotDifferentiable(Node):
 
 
 class Overwritten(Node):
-    """The node of an in-place operator that overwrites a tensor with truth values, such as `eq_`. Its gradient is zero."""
+    """The node of an in-place comparison or logical operator, such as `eq_`. Its gradient is zero."""
 
     __slots__ = ()
 
@@ -245,7 +245,7 @@ class ViewOfRoot(Node):
 class WriteThroughView(Node):
     """The node of a root that an in-place operator has written through a view.
 
-    The operator gets the part of the root's gradient that is at the view's positions."""
+    The operator's node receives the part of the root's gradient that is at the view's positions."""
 
     window: Window
     write: Node
@@ -282,7 +282,7 @@ class WriteThroughView(Node):
 def history_of(t: Tensor) -> State | None:
     """Return the state of a computed tensor, or None for a leaf. The state contains the node that computed the tensor.
 
-    If the root of a view was written after the view's history was created, the view gets a new node."""
+    If the root of a view was written after the view's history was created, the view receives a new node."""
     if not t.requires_grad:
         return None
     root = t._base
@@ -343,7 +343,7 @@ def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
 def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None:
     """Replace the node of a tensor.
 
-    If `retain_grad` was called for the tensor, it applies to the new node from now on; hooks stay on the old node."""
+    If `retain_grad` was called for the tensor, the setting moves to the new node; hooks stay on the old node."""
     former, state = state_of(t), State(node, index, generation)
     if former.retained is not None:
         if former.node is not None:

@@ -77,7 +77,7 @@ def backward(
         grad_tensors: the gradients of `tensors`; may be omitted for tensors of one element.
         retain_graph: whether to keep the graph for another pass; by default the value of `create_graph`.
         create_graph: whether to record the computation of the gradients, so that they can be differentiated.
-        inputs: the tensors that get gradients; by default all leaves.
+        inputs: the tensors whose `grad` is accumulated; by default all leaves.
 
     Shape:
         - Inputs: each of `grad_tensors` has the shape (*) of its tensor.
@@ -105,7 +105,7 @@ def grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, for each of `inputs`.
+    """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, with respect to each of `inputs`.
 
     Args:
         outputs: the tensors to differentiate.
@@ -113,7 +113,7 @@ def grad(
         grad_outputs: the gradients of `outputs`; may be omitted for tensors of one element.
         retain_graph: whether to keep the graph for another pass; by default the value of `create_graph`.
         create_graph: whether to record the computation of the gradients, so that they can be differentiated.
-        allow_unused: whether the gradient of an unused input is None; otherwise an unused input raises an error.
+        allow_unused: whether the gradient of an unused input is None. If False, an unused input raises an error.
         materialize_grads: whether the gradient of an unused input is a tensor of zeros.
 
     Shape:

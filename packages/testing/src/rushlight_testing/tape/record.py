@@ -1,6 +1,6 @@
 """The function that core calls in the dispatch stage "autograd".
 
-It records calls as nodes and saves the tensors that the nodes need.
+This function records calls as nodes and saves the tensors that the nodes need.
 """
 
 from __future__ import annotations

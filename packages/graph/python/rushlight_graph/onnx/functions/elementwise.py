@@ -1,4 +1,4 @@
-"""Export element-wise operators whose ONNX nodes depend on the dtype or on options, and conversions of dtypes."""
+"""Export conversions of dtypes, and element-wise operators whose ONNX nodes depend on dtypes or options."""
 
 from __future__ import annotations
 

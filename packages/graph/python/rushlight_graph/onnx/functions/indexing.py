@@ -195,7 +195,7 @@ def _broadcast(sizes: list[tuple[int | Size, ...]]) -> list[int | Size]:
 
 
 def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
-    """Return the indexed dimensions, the stacked indices, their common shape, and whether the dimensions are adjacent."""
+    """Return indexed dimensions, stacked indices, their shape, and whether the dimensions are adjacent."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
         raise UnsupportedError("masks as indices are not supported")
@@ -302,7 +302,7 @@ def put(b: Builder, call: Call) -> Val:
 
 @exports("_searchsorted")
 def searchsorted(b: Builder, call: Call) -> Val:
-    """Count the elements of the sequence that come before each value."""
+    """Return the number of elements of the sequence that come before each value."""
     if call.has("sorter"):
         raise UnsupportedError("the argument sorter is not supported")
     call["out_int32"]

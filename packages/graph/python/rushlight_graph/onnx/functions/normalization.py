@@ -13,7 +13,7 @@ def _filled(b: Builder, sizes: list[int], number: float, dtype: str) -> Val:
 
 
 def _by_channel(b: Builder, value: Val, rank: int) -> Val:
-    """Return values for each channel, in a shape that broadcasts with (batch, channels, ...)."""
+    """Reshape a vector with one value per channel, so that it broadcasts with (batch, channels, ...)."""
     return b.unsqueeze(value, [0, *range(2, rank)])
 
 

@@ -207,7 +207,9 @@ def cumprod(b: Builder, call: Call) -> Val:
     dim, rank = call.dim("dim"), call.rank("input")
     length = call.value("input").sizes[dim]
     if isinstance(length, Size) or length > 256 or x.dtype not in FLOATING:
-        raise UnsupportedError("products along a dimension have no equivalent in ONNX")
+        raise UnsupportedError(
+            "a cumulative product needs a floating dtype and a fixed size of at most 256 along its dimension"
+        )
     order = [d for d in range(rank) if d != dim] + [dim]
     rows = b.unsqueeze(b.transpose(x, order), [rank - 1])  # (..., 1, length)
     import rushlight_core as core

@@ -100,7 +100,7 @@ def narrow(b: Builder, call: Call) -> Val:
 
 @exports("diagonal", "unfold", "as_strided")
 def rearranged(b: Builder, call: Call) -> Val:
-    """Export as Gather, whose indices are the result of the operator for a tensor of the positions 0, 1, 2, ..."""
+    """Export an operator as Gather, by applying the operator to a tensor of the positions 0, 1, 2, ..."""
     sizes = fixed_sizes(call.value("input"))
     count = 1
     for size in sizes:

@@ -23,10 +23,11 @@ class Transform:
     elementwise function also defines `sign`.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
-        - Output of `log_abs_det_jacobian`: (*), the input's shape without the dimensions of an event.
+        - Output of `log_abs_det_jacobian`: (*), the input's shape without the event dimensions.
 
     Raises:
         ValueError: `cache_size` is neither 0 nor 1.
@@ -88,7 +89,7 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define sign, because it is not monotonic")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Return the same transform with a cache of size `cache_size`."""
+        """Return this transform with a cache of size `cache_size`."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -196,11 +197,12 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """The composition of the transforms in `parts`, which are applied in this order.
+    """The composition of the transforms in `parts`, which are applied in the order of the list.
 
     Args:
-        parts: the transforms; an empty list gives the identity.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        parts: the transforms; an empty list is the identity.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input: a shape that the first transform accepts. Output: the shape of the last transform's output.
@@ -321,7 +323,8 @@ class IndependentTransform(Transform):
     Args:
         base_transform: the transform whose batch dimensions are reinterpreted.
         reinterpreted_batch_ndims: number of dimensions that are added to an event.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -399,7 +402,8 @@ class ReshapeTransform(Transform):
     Args:
         in_shape: shape of the events.
         out_shape: shape of the transformed events.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input: (*, *in_shape). Output: (*, *out_shape).

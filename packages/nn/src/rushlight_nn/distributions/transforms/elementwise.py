@@ -31,7 +31,8 @@ class ExpTransform(_Plain):
     """The transform ``y = exp(x)``.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -62,7 +63,8 @@ class PowerTransform(Transform):
 
     Args:
         exponent: the exponent, a number or a tensor.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input: (*). Output: (*), broadcast with the exponent.
@@ -112,7 +114,8 @@ class SigmoidTransform(_Plain):
     """The transform ``y = 1 / (1 + exp(-x))``, clamped to values strictly between 0 and 1.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -145,7 +148,8 @@ class SoftplusTransform(_Plain):
     """The transform ``y = log(1 + exp(x))``.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -175,7 +179,8 @@ class TanhTransform(_Plain):
     """The transform ``y = tanh(x)``.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -206,7 +211,8 @@ class AbsTransform(_Plain):
     """The transform ``y = |x|``, which is not one-to-one; the inverse returns y, because |y| = y.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*), any shape.
@@ -234,7 +240,8 @@ class AffineTransform(Transform):
         loc: the shift.
         scale: the factor.
         event_dim: the number of dimensions of an event, over which Jacobian determinants are multiplied.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input: (*). Output: (*), broadcast with `loc` and `scale`.
@@ -313,7 +320,8 @@ class CumulativeDistributionTransform(Transform):
 
     Args:
         distribution: the distribution.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*), any shape.

@@ -1,4 +1,4 @@
-"""Transforms of the parts of a tensor: `CatTransform` and `StackTransform`."""
+"""Transforms that apply other transforms to the parts of a tensor: `CatTransform` and `StackTransform`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class CatTransform(_Joined):
         tseq: the transforms, one for each part.
         dim: the dimension.
         lengths: the lengths of the parts; every length is 1 by default.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*, sum of the lengths, *).
@@ -142,7 +143,8 @@ class StackTransform(_Joined):
     Args:
         tseq: the transforms, one for each part.
         dim: the dimension.
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*, number of transforms, *).

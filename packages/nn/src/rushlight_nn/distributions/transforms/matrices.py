@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class LowerCholeskyTransform(_Plain):
-    """The transform to lower triangular matrices with positive diagonals: it replaces the diagonal by its exponential.
+    """The transform to lower triangular matrices with positive diagonals. The diagonal is exponentiated.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*, n, n); the input's upper triangle is ignored.
@@ -48,7 +49,8 @@ class PositiveDefiniteTransform(_Plain):
     """The transform to positive definite matrices L Lᵀ, where L is the result of :class:`LowerCholeskyTransform`.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*, n, n).
@@ -74,11 +76,12 @@ class PositiveDefiniteTransform(_Plain):
 class CorrCholeskyTransform(_Plain):
     """The transform from vectors to Cholesky factors of correlation matrices.
 
-    The partial correlations are the hyperbolic tangents of the input, in the order of the rows of the lower triangle
-    (Lewandowski, Kurowicka and Joe 2009).
+    The hyperbolic tangents of the input are the partial correlations, which fill the lower triangle row by
+    row (Lewandowski, Kurowicka and Joe 2009).
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input: (*, n · (n - 1) / 2). Output: (*, n, n).

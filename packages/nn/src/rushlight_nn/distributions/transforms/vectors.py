@@ -20,7 +20,8 @@ class SoftmaxTransform(_Plain):
     """The transform ``y = exp(x) / sum(exp(x))``, which is not one-to-one; the inverse returns log(y).
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input and output: (*, K).
@@ -49,11 +50,13 @@ class SoftmaxTransform(_Plain):
 class StickBreakingTransform(_Plain):
     """The transform from K numbers to K + 1 numbers that sum to 1, by stick-breaking.
 
-    Output k is a fraction of the remainder, which is 1 minus the sum of outputs 1 to k - 1. Input k determines this
-    fraction. If all inputs are zero, all outputs have the same value.
+    Output k is a fraction of the remainder, which is 1 minus the sum of outputs 1 to k - 1. Input k
+    determines the ratio of output k to the remainder. If all inputs are zero, all outputs have the same
+    value.
 
     Args:
-        cache_size: 1 to cache the last argument and its result, so that the inverse of this result is exact; 0 for no cache.
+        cache_size: 0 for no cache, or 1 to cache the last input and output, so that inverting this output
+            returns exactly this input.
 
     Shape:
         - Input: (*, K). Output: (*, K + 1).

@@ -1,8 +1,8 @@
 """Learning-rate schedules.
 
-A scheduler sets the learning rate of every parameter group of an optimizer. Its `step()` is called after the optimizer's
-step, usually once per epoch. Most schedules compute the next rate from the current one, so that several schedules of one
-optimizer multiply their factors.
+A scheduler sets the learning rate of every parameter group of an optimizer. Its `step()` is called after the
+optimizer's step, usually once per epoch. Most schedules compute the next rate from the current rate. If an
+optimizer has several such schedules, their factors are therefore multiplied.
 """
 
 from __future__ import annotations

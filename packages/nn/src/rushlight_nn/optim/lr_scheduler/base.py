@@ -11,7 +11,7 @@ from ..optimizer import Optimizer
 
 
 def set_rate(group: dict[str, Any], rate: Any) -> None:
-    """Set the learning rate of a group. A tensor is changed in place, because other code may refer to it."""
+    """Set the learning rate of a group. If the rate is a tensor, change this tensor in place."""
     if hasattr(group["lr"], "fill_"):
         group["lr"].fill_(float(rate))
     else:

@@ -127,7 +127,7 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """A schedule that runs several schedulers at once, so that their factors multiply.
+    """A schedule that runs several schedulers at once, so that their factors are multiplied.
 
     Args:
         schedulers: the schedulers, all for one optimizer.

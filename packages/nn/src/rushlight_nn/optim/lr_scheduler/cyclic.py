@@ -28,14 +28,14 @@ class CyclicLR(LRScheduler):
         base_lr, max_lr: the lowest and the highest rate, one number for all groups or a list with one for each group.
         step_size_up: number of steps in which the rate rises.
         step_size_down: number of steps in which the rate falls; `step_size_up` by default.
-        mode: how the amplitude of the cycle changes. "triangular" keeps the amplitude, "triangular2" halves it in every
-            cycle, and "exp_range" multiplies it by gamma^step.
+        mode: how the amplitude of the cycle changes. "triangular" keeps the amplitude, "triangular2" halves
+            it after each cycle, and "exp_range" multiplies it by gamma^step.
         gamma: the factor per step for "exp_range".
         scale_fn: a function that returns the factor by which the amplitude is multiplied; it replaces `mode`.
         scale_mode: the argument of `scale_fn`: the number of the current cycle ("cycle"), or the number of steps so far
             ("iterations").
-        cycle_momentum: also change the momentum, from `max_momentum` at the lowest rate to `base_momentum` at the highest
-            rate.
+        cycle_momentum: whether to also change the momentum, from `max_momentum` at the lowest rate to
+            `base_momentum` at the highest rate.
         base_momentum, max_momentum: the smallest and the largest momentum, one number for all groups or a list with one for
             each group.
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.

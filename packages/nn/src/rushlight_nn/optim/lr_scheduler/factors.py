@@ -175,12 +175,12 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A schedule that multiplies the rate by `factor` before epoch `total_iters`, and then restores the rate.
+    """A schedule that multiplies the rate by `factor` for `total_iters` epochs, and then restores the rate.
 
     Args:
         optimizer: the optimizer whose learning rates are set.
         factor: the factor, from 0 to 1.
-        total_iters: the epoch from which the factor is no longer applied.
+        total_iters: number of epochs in which the factor is applied.
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
     Raises:
@@ -318,7 +318,7 @@ class PolynomialLR(LRScheduler):
 
     Args:
         optimizer: the optimizer whose learning rates are set.
-        total_iters: the epoch from which the rate is zero.
+        total_iters: number of epochs in which the rate falls to zero.
         power: the exponent.
         last_epoch: the last completed epoch, from which the schedule continues; -1 starts a new schedule.
 
@@ -353,7 +353,7 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """A schedule that follows a cosine: the rate falls to `eta_min` in `T_max` epochs, and then rises again.
+    """A cosine schedule: the rate falls to `eta_min` in `T_max` epochs, and then rises again.
 
     The schedule is from Loshchilov and Hutter 2017, without the restarts.
 
@@ -396,7 +396,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """A schedule that follows half a cosine, with restarts from the initial rate (Loshchilov and Hutter 2017).
+    """A cosine schedule with restarts from the initial rate (Loshchilov and Hutter 2017).
 
     `step(epoch)` accepts fractions of epochs, so that it can be called after every batch.
 

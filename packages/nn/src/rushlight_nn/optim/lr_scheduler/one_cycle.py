@@ -26,14 +26,15 @@ class OneCycleLR(LRScheduler):
         steps_per_epoch: number of steps in an epoch.
         pct_start: the fraction of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: also change the momentum, from `max_momentum` at the lowest rate to `base_momentum` at the highest
-            rate.
+        cycle_momentum: whether to also change the momentum, from `max_momentum` at the lowest rate to
+            `base_momentum` at the highest rate.
         base_momentum, max_momentum: the smallest and the largest momentum, one number for all groups or a list with one for
             each group.
         div_factor: the highest rate divided by the first rate.
         final_div_factor: the first rate divided by the last rate.
-        three_phase: use three phases. The rate rises, falls to the first rate in the same number of steps, and then falls
-            to the last rate. In the third phase, the momentum remains `max_momentum`.
+        three_phase: whether to use three phases, in which the rate rises, falls to the first rate in the same
+            number of steps, and then falls to the last rate. In the third phase, the momentum remains
+            `max_momentum`.
         last_epoch: the last completed step, from which the schedule continues; -1 starts a new schedule.
 
     Raises:

@@ -17,15 +17,15 @@ class ReduceLROnPlateau(LRScheduler):
     Args:
         optimizer: the optimizer whose learning rates are set.
         mode: "min" if a smaller metric is better, "max" if a larger metric is better.
-        factor: the factor, below 1.
-        patience: number of consecutive epochs without an improvement that leave the rate unchanged. The next
-            epoch without an improvement reduces the rate.
+        factor: the factor by which the rate is multiplied, below 1.
+        patience: number of consecutive epochs without an improvement that are allowed. If the next epoch has
+            no improvement either, the rate is reduced.
         threshold: a metric counts as an improvement if it is better than the best metric by more than this
             threshold.
         threshold_mode: "rel" if the threshold is a fraction of the best metric, "abs" if it is a difference.
         cooldown: number of epochs after a reduction that do not count towards `patience`.
         min_lr: the lowest rate, one number for all groups or a list with one for each group.
-        eps: the rate is not reduced if the reduction would be at most this number.
+        eps: the rate is not reduced if it would change by at most this number.
 
     Raises:
         ValueError: an argument is out of range.

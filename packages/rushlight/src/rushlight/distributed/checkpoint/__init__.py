@@ -1,4 +1,4 @@
-"""Checkpoints that several processes write together. They are not supported.
+"""Distributed checkpoints, which several processes write together. Distributed checkpoints are not supported.
 
 `torch.save(max_shard_size=...)` writes several files in parallel. The names of this module exist for libraries that import
 them; calling them raises RuntimeError.
@@ -18,7 +18,7 @@ set_optimizer_state_dict = _refused("checkpoint.state_dict.set_optimizer_state_d
 
 
 class FileSystemReader(_Absent):
-    """Reader of checkpoints that several processes wrote. Not supported: creating one raises RuntimeError.
+    """Reader of distributed checkpoints. Not supported: the constructor raises RuntimeError.
 
     Example:
         >>> torch.distributed.checkpoint.FileSystemReader("folder")
@@ -29,7 +29,7 @@ class FileSystemReader(_Absent):
 
 
 class FileSystemWriter(_Absent):
-    """Writer of checkpoints that several processes write together. Not supported: creating one raises RuntimeError.
+    """Writer of distributed checkpoints. Not supported: the constructor raises RuntimeError.
 
     Example:
         >>> torch.distributed.checkpoint.FileSystemWriter("folder")
@@ -42,7 +42,7 @@ class FileSystemWriter(_Absent):
 class StateDictOptions(_Absent):
     """Options of the functions that read and set the state of distributed modules.
 
-    Not supported: creating one raises RuntimeError.
+    Not supported: the constructor raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.checkpoint.state_dict import StateDictOptions
@@ -54,7 +54,7 @@ class StateDictOptions(_Absent):
 
 
 class HuggingFaceStorageReader(_Absent):
-    """Reader of checkpoints in Hugging Face's format. Not supported: creating one raises RuntimeError.
+    """Reader of checkpoints in Hugging Face's format. Not supported: the constructor raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
@@ -66,7 +66,7 @@ class HuggingFaceStorageReader(_Absent):
 
 
 class HuggingFaceStorageWriter(_Absent):
-    """Writer of checkpoints in Hugging Face's format. Not supported: creating one raises RuntimeError.
+    """Writer of checkpoints in Hugging Face's format. Not supported: the constructor raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter

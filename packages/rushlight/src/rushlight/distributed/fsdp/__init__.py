@@ -1,4 +1,4 @@
-"""Modules that are sharded over processes. They are not supported.
+"""Fully sharded data parallelism, which is not supported.
 
 The classes exist so that programs can pass them to `isinstance`; creating an instance raises RuntimeError.
 """
@@ -21,7 +21,7 @@ fully_shard = _refused("fsdp.fully_shard")
 
 
 class FullyShardedDataParallel(_Absent):
-    """A module whose parameters are sharded over processes. Not supported: creating an instance raises RuntimeError.
+    """A module whose parameters are sharded across processes. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import FullyShardedDataParallel
@@ -31,7 +31,7 @@ class FullyShardedDataParallel(_Absent):
 
 
 class FSDPModule(_Absent):
-    """A module whose parameters `fully_shard` has sharded over processes.
+    """A module whose parameters `fully_shard` has sharded across processes.
 
     Not supported: creating an instance raises RuntimeError.
 
@@ -53,7 +53,7 @@ class CPUOffload(_Absent):
 
 
 class MixedPrecision(_Absent):
-    """A setting of the dtypes of sharded parameters. Not supported: creating an instance raises RuntimeError.
+    """A setting that selects the dtypes of sharded parameters. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import MixedPrecision
@@ -85,7 +85,7 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 
 class MixedPrecisionPolicy(_Absent):
-    """A setting of the dtypes of sharded parameters. Not supported: creating an instance raises RuntimeError.
+    """A setting that selects the dtypes of sharded parameters. Not supported: creating an instance raises RuntimeError.
 
     Example:
         >>> from rushlight.distributed.fsdp import MixedPrecisionPolicy

@@ -1,7 +1,8 @@
-"""Tensors that are sharded over processes. They are not supported.
+"""Tensors that are sharded over processes. Sharded tensors are not supported.
 
-`DTensor` exists only for `isinstance` checks; creating one raises RuntimeError. Placements describe how such a tensor would
-be distributed. Unlike a `DTensor`, a placement can be created, because libraries define tables of placements.
+`DTensor` exists only for `isinstance` checks; creating one raises RuntimeError. Placements describe how a
+`DTensor` would be distributed. Instances of placements can be created, because libraries define tables of
+placements.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class DTensor(_Absent):
 
 
 class Placement:
-    """Base class of descriptions of how a tensor is distributed over one dimension of a mesh of processes.
+    """Base class of placements, which distribute a tensor over one dimension of a device mesh.
 
     Example:
         >>> from rushlight.distributed.tensor import Replicate, Shard
@@ -45,7 +46,7 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether each process has a partial result for `reduce_op`, or for any reduction if `reduce_op` is None."""
+        """Return whether each process has a partial result of `reduce_op` (of any reduction by default)."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
@@ -70,7 +71,7 @@ class _StridedShard(Shard):
 
 @dataclass(frozen=True)
 class Replicate(Placement):
-    """Placement that keeps the whole tensor in each process.
+    """Placement in which each process has a copy of the whole tensor.
 
     Example:
         >>> torch.distributed.tensor.Replicate().is_replicate()

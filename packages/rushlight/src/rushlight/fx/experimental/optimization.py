@@ -57,13 +57,13 @@ def replace_node_module(node: Node, modules: dict[str, Module], new_module: Modu
 def fuse(model: Module, inplace: bool = False, no_trace: bool = False) -> Module:
     """Return a traced module in which batch norms are folded into the convolutions and linear layers before them.
 
-    A batch norm is folded if it uses running statistics, and if no other call uses the convolution or its result. The last
-    digits of results change.
+    A batch norm is folded if it uses running statistics, and if no other call uses the convolution or its
+    result. The results change slightly, due to rounding.
 
     Args:
         model: a module in evaluation mode.
         inplace: whether the new module shares its layers with `model`. If False, `model` does not change.
-        no_trace: whether `model` is not traced again if it is a GraphModule.
+        no_trace: whether to use the graph of a `model` that is a GraphModule, instead of tracing it again.
 
     Raises:
         ValueError: a layer to fold is in training mode.
@@ -135,7 +135,7 @@ def extract_subgraph(
 
     Args:
         orig_module: the module to which the graph belongs.
-        nodes: the nodes, in an order in which each follows those whose results it uses.
+        nodes: the nodes, in topological order.
         inputs: nodes whose results are the arguments of the new module.
         outputs: nodes whose results the new module returns as a list.
 

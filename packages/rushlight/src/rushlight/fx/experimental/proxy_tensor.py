@@ -1,4 +1,4 @@
-"""Names of PyTorch's tracer of operators, which does not exist here."""
+"""The names of PyTorch's operator tracer, which rushlight does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["get_proxy_mode", "make_fx"]
 
 
 def get_proxy_mode() -> None:
-    """Return None: operators are not traced with proxies of tensors.
+    """Return None, because operators are never traced with proxy tensors.
 
     Example:
         >>> get_proxy_mode() is None

@@ -23,7 +23,7 @@ _MANY = ("#f2e394", "#d9c6e8", "#bfe3e0", "#f4c7c3", "#c9d7a7", "#e8d3c0")
 
 
 class FxGraphDrawer:
-    """Draws the graph of a module and those of its submodules that are GraphModules. Needs the package `pydot`.
+    """Draws the graphs of a module and of all its submodules that are GraphModules. Needs the package `pydot`.
 
     Args:
         graph_module: the module.
@@ -31,10 +31,10 @@ class FxGraphDrawer:
         ignore_getattr: whether nodes that read attributes are left out.
         ignore_parameters_and_buffers: whether nodes that read parameters and buffers are left out, and the parameters of
             layers are not listed.
-        skip_node_names_in_args: whether the names of nodes are left out of the lists of arguments.
+        skip_node_names_in_args: whether the lists of arguments omit the names of nodes.
         parse_stack_trace: whether the lines of the program that created the nodes are shown.
         dot_graph_shape: the shape of the nodes, by default "record".
-        normalize_args: whether the arguments are shown in a normal form, see `Node.normalized_arguments`.
+        normalize_args: whether the arguments are shown in a normal form; see `Node.normalized_arguments`.
 
     Raises:
         RuntimeError: `pydot` is not installed.
@@ -88,7 +88,7 @@ class FxGraphDrawer:
         return self._graphs[f"{self._name}_{submod_name}"]
 
     def get_all_dot_graphs(self) -> dict[str, Any]:
-        """Return a dict from the names of all drawings to the drawings. The name of a submodule contains its path."""
+        """Return a dict from names to drawings. The name of a submodule's drawing ends with the path of the submodule."""
         return dict(self._graphs)
 
     def _drawn(self, module: GraphModule, name: str) -> Any:

@@ -34,12 +34,13 @@ class OperatorSupportBase(ABC):
 
 
 class OperatorSupport(OperatorSupportBase):
-    """Decides by the names and the dtypes of calls.
+    """Supports calls by name and by the dtypes of their arguments.
 
     Args:
-        support_dict: a dict from names, as `get_node_target` returns them, to the supported dtypes: None for all dtypes, or
-            a tuple. The tuple contains a sequence with the dtypes for each positional argument, or None for all dtypes, and
-            a dict from the names of keyword arguments to dtypes. Dtypes are known after `ShapeProp` ran the graph.
+        support_dict: a dict from the names of calls, as returned by `get_node_target`, to the supported
+            dtypes. The value None supports all dtypes. Any other value is a pair: a sequence with a list of
+            dtypes for each positional argument, and a dict from keyword arguments to lists of dtypes. None
+            instead of a list supports all dtypes. Dtypes are known after `ShapeProp` has run the graph.
 
     Example:
         >>> support = OperatorSupport({"operator.add": None, "torch.relu": (([torch.float32],), {})})
@@ -84,7 +85,7 @@ class _Function(OperatorSupportBase):
 
 
 def create_op_support(is_node_supported: IsNodeSupported) -> OperatorSupportBase:
-    """Return an OperatorSupportBase that decides by a function of a dict of modules and a node.
+    """Return an OperatorSupportBase whose method `is_node_supported` is the given function.
 
     Example:
         >>> support = create_op_support(lambda submodules, node: node.op != "call_module")
@@ -95,7 +96,7 @@ def create_op_support(is_node_supported: IsNodeSupported) -> OperatorSupportBase
 
 
 def chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
-    """Return an OperatorSupportBase that supports the nodes that all the given ones support.
+    """Return an OperatorSupportBase that supports a node if all the given objects support the node.
 
     Example:
         >>> add = OperatorSupport({"operator.add": None})
@@ -107,7 +108,7 @@ def chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
 
 
 def any_chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
-    """Return an OperatorSupportBase that supports the nodes that one of the given ones supports.
+    """Return an OperatorSupportBase that supports a node if at least one of the given objects supports the node.
 
     Example:
         >>> add, mul = OperatorSupport({"operator.add": None}), OperatorSupport({"operator.mul": None})
@@ -119,7 +120,7 @@ def any_chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
 
 
 class OpSupports:
-    """Functions that return objects of OperatorSupportBase for one condition, which `chain` combines.
+    """Functions that return an OperatorSupportBase for a single condition. `chain` combines several conditions.
 
     Example:
         >>> support = OpSupports.decline_if_node_in_names({"x"})
@@ -134,5 +135,5 @@ class OpSupports:
 
     @classmethod
     def decline_if_node_in_names(cls, disallow_set: set[str]) -> OperatorSupportBase:
-        """Return an OperatorSupportBase that does not support nodes of these names."""
+        """Return an OperatorSupportBase that does not support nodes whose names are in `disallow_set`."""
         return _Function(lambda _, node: node.name not in disallow_set)

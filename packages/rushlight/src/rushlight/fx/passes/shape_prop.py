@@ -61,7 +61,7 @@ class ShapeProp(Interpreter):
     Raises:
         NotImplementedError: `fake_mode` is not None.
 
-    `propagate` raises RuntimeError, with the node in its message, if the call of a node raises an error.
+    If the call of a node raises an error, `propagate` raises RuntimeError with a message that names the node.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(lambda x: x.sum(1))

@@ -73,16 +73,17 @@ def split_module(
 ) -> GraphModule:
     """Return a module that calls submodules `submod_0`, `submod_1` and so on, each with a part of the graph of `m`.
 
-    The submodules run in the order in which their first calls occur, except that a submodule runs after those whose results
-    it uses. Calls that write in place are not treated separately: put them into the same part as the other calls that use
-    the tensor.
+    The submodules run in the order in which their first calls occur, except that a submodule always runs
+    after the submodules whose results it uses. In-place operations are not treated specially: put them into
+    the same part as the other calls that use the tensor.
 
     Args:
         m: the traced module.
         root_m: not used; PyTorch has this argument, too.
-        split_callback: a function that returns the number of the part for each node. It is not called for placeholders,
-            `get_attr` nodes and the output.
-        qualname_map: a dict that receives, for the path of each called module in the result, the path of this module in `m`.
+        split_callback: a function that returns the number of the part for a node. It is not called for
+            placeholders, `get_attr` nodes and the output.
+        qualname_map: a dict to fill. It maps the path of each called module in the result to the path of this
+            module in `m`.
         keep_original_order: whether attributes are read directly before the first submodule that uses them. If False,
             attributes are read before the first submodule runs.
         keep_original_node_name: whether nodes have the same names as in `m`.
@@ -140,7 +141,7 @@ def split_module(
 
 
 def _use(defined: Partition | None, node: Node, user: Partition | None) -> None:
-    """Record that a part, or the output, uses the result of a node of another part or of no part."""
+    """Record that the part `user` uses `node`, which belongs to the part `defined`. None stands for no part."""
     if defined is user:
         return
     if defined is not None:

@@ -44,11 +44,11 @@ def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
 
 @dataclass
 class Component:
-    """The nodes of a tag, which `split_by_tags` puts into one submodule.
+    """The nodes with one tag, which `split_by_tags` puts into one submodule.
 
     Attributes:
         graph: the graph of the submodule.
-        order: the number of the tag.
+        order: the index of the tag in the list of tags.
         name: the tag.
         orig_inputs: the nodes of the original graph that are arguments of the submodule.
         orig_outputs: the nodes of the original graph that the submodule returns.
@@ -74,9 +74,9 @@ def split_by_tags(
     return_tuple: bool = False,
     GraphModuleCls: type[GraphModule] = GraphModule,
 ) -> Any:
-    """Return a module with a submodule for each tag, which contains the calls whose nodes have this tag.
+    """Return a module with a submodule for each tag. The submodule contains the calls whose nodes have this tag.
 
-    The attribute `tag` of a node is its tag. All calls must have tags; the tags of other nodes are not used.
+    The attribute `tag` of a node is its tag. All calls must have tags. The tags of other nodes are ignored.
 
     Args:
         gm: the traced module.

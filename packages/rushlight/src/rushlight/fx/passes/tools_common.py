@@ -1,4 +1,4 @@
-"""Queries of nodes, and the order of the nodes of a graph."""
+"""Functions that inspect nodes, and sort the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLABLE_NODE_OPS = {"call_function", "call_method", "call_module"}
 
 
 def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
-    """Return the name of what a node calls: of the function, of the method, or of the class of the module.
+    """Return the name of the function, of the method, or of the module's class that a node calls.
 
     Args:
         submodules: a dict from paths to modules, such as `dict(module.named_modules())`.
@@ -59,9 +59,10 @@ def is_node_output_tensor(node: Node) -> bool:
 
 
 def _sorted(gm: GraphModule, place: Callable[[int, int], tuple[int, int]]) -> GraphModule:
-    """Sort the nodes. Of the nodes whose arguments are computed, the one with the least place is the next.
+    """Sort the nodes topologically. Of the nodes whose arguments are placed, the node with the smallest key comes next.
 
-    `place` maps the number of a node in the old order, and the number of nodes that are placed, to a place.
+    `place(number, count)` returns the key of the node with this number in the old order. `count` is the
+    number of nodes that are placed when the last argument of the node has been placed.
     """
     nodes = list(gm.graph.nodes)
     numbers = {node: number for number, node in enumerate(nodes)}
@@ -85,10 +86,11 @@ def _sorted(gm: GraphModule, place: Callable[[int, int], tuple[int, int]]) -> Gr
 
 
 def legalize_graph(gm: GraphModule) -> GraphModule:
-    """Give a module a graph of the same nodes in an order in which each node follows its arguments. Return the module.
+    """Sort the nodes of a module's graph so that each node follows its arguments, and return the module.
 
-    A node precedes all nodes whose arguments are computed later. Calls that write in place may move before or after other
-    calls that read the tensor; `stable_topological_sort` moves as few nodes as possible.
+    Nodes are placed in the order in which their arguments become available. In-place operations may move
+    before or after other calls that read the tensor; `stable_topological_sort` moves as few nodes as
+    possible.
 
     Raises:
         RuntimeError: nodes use each other's results.
@@ -104,9 +106,9 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
 
 
 def stable_topological_sort(gm: GraphModule) -> GraphModule:
-    """Give a module a graph of the same nodes in an order in which each node follows its arguments. Return the module.
+    """Sort the nodes of a module's graph so that each node follows its arguments, and return the module.
 
-    Nodes keep their order as far as possible.
+    The order of the nodes changes as little as possible.
 
     Raises:
         RuntimeError: nodes use each other's results.

@@ -1,4 +1,4 @@
-"""Select how `scaled_dot_product_attention` is computed: by a fused kernel that stores no scores, or by operators."""
+"""Select how `scaled_dot_product_attention` is computed: by a fused kernel or by separate operators."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WARN_FOR_UNFUSED_KERNELS = False
 class SDPBackend(IntEnum):
     """Implementations of attention, for `sdpa_kernel`.
 
-    FLASH_ATTENTION and EFFICIENT_ATTENTION select the same kernel here. MATH computes attention by matrix products and a
-    softmax. CUDNN_ATTENTION and OVERRIDEABLE are accepted, but have no implementation.
+    FLASH_ATTENTION and EFFICIENT_ATTENTION select the same fused kernel. MATH computes attention by matrix
+    products and a softmax. CUDNN_ATTENTION and OVERRIDEABLE are accepted, but have no implementation.
 
     Example:
         >>> torch.nn.attention.SDPBackend.MATH.name
@@ -32,16 +32,17 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """Context manager or decorator within which attention uses only the given implementations, in all threads.
+    """Context manager or decorator that restricts attention to the given implementations, in all threads.
 
     Args:
-        backends: one or several implementations. If a call can be computed both by the fused kernel and by MATH, it is
-            computed by the fused kernel.
-        set_priority: whether to use the first of the `backends` that can compute a call. If True, implementations after MATH
-            are never used, because MATH can compute all calls.
+        backends: one or several implementations. If both the fused kernel and MATH can compute a call, the
+            fused kernel is used.
+        set_priority: whether to use the first of the `backends` that can compute a call. With
+            `set_priority=True`, implementations after MATH are never used, because MATH can compute all
+            calls.
 
     Raises:
-        TypeError: `backends` contains something other than members of SDPBackend.
+        TypeError: an element of `backends` is not a member of SDPBackend.
 
     Example:
         >>> from rushlight.nn.attention import SDPBackend, sdpa_kernel

@@ -1,8 +1,8 @@
 """Attention whose scores are changed by a user-defined function: `flex_attention(q, k, v, score_mod, block_mask)`.
 
-The function computes one score, and `vmap` applies it to all scores, which form one tensor (B, H, Q_LEN, KV_LEN). A mask is
-stored as one tensor of this form, too. A call without `score_mod` that requests no additional result uses the blocked
-kernel of `scaled_dot_product_attention`.
+The function computes one score, and `vmap` applies it to all scores, which form one tensor (B, H, Q_LEN,
+KV_LEN). A mask is also stored as a tensor (B, H, Q_LEN, KV_LEN). A call without `score_mod` that requests no
+additional result uses the blocked kernel of `scaled_dot_product_attention`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AuxRequest(NamedTuple):
     """Selection of the results that `flex_attention` returns in addition to its output.
 
     Attributes:
-        lse: whether to return, for each query, the logarithm of the sum of the exponentials of its scores.
+        lse: whether to return the log-sum-exp of the scores of each query.
         max_scores: whether to return the largest score of each query.
 
     Example:
@@ -51,7 +51,7 @@ class AuxRequest(NamedTuple):
 
 
 class AuxOutput(NamedTuple):
-    """The additional results of `flex_attention`, as an AuxRequest selects them.
+    """The additional results of `flex_attention`, which an AuxRequest selects.
 
     Shape:
         - `lse`, `max_scores`: (B, H, Q_LEN), or None.
@@ -165,7 +165,7 @@ class BlockMask:
     Attributes:
         mask_mod: the mask function.
         seq_lengths: numbers of queries and keys.
-        BLOCK_SIZE: the block size for `to_dense` and `sparsity`; it does not change results.
+        BLOCK_SIZE: the block size for `to_dense` and `sparsity`; it does not affect `flex_attention`.
 
     Shape:
         - `shape` is (B, H, Q_LEN, KV_LEN). B is 1 if all examples have the same mask, and H is 1 if all heads have the same
@@ -210,7 +210,7 @@ class BlockMask:
         return 100.0 * (1.0 - blocks.sum().item() / max(blocks.numel(), 1))
 
     def to(self, device: Any) -> BlockMask:
-        """Return the mask with its values on the device `device`."""
+        """Return the mask on `device`."""
         return BlockMask(self._mask.to(device), self.mask_mod, self.BLOCK_SIZE)
 
     def __repr__(self) -> str:
@@ -264,21 +264,21 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """Compute attention whose scores and mask are defined by functions.
+    """Compute attention with user-defined functions that change the scores and define the mask.
 
     Args:
         query, key, value: the tensors.
         score_mod: `score_mod(score, b, h, q, kv)` returns the new score of query q and key kv, before the softmax.
         block_mask: the keys to which each query attends. The result is zero for a query that attends to no key.
         scale: factor of the scores; by default 1 / sqrt(E).
-        enable_gqa: whether Hq may be a multiple of Hkv.
-        return_lse: whether to return the logarithms of the sums of exponentials, too.
+        enable_gqa: whether the number of heads Hq may be a multiple of Hkv, instead of equal to Hkv.
+        return_lse: whether to also return the log-sum-exp of the scores of each query.
         kernel_options: has no effect.
         return_aux: the additional results to return.
 
     Shape:
         - `query`: (B, Hq, Q_LEN, E); `key`: (B, Hkv, KV_LEN, E); `value`: (B, Hkv, KV_LEN, Ev).
-        - Output: (B, Hq, Q_LEN, Ev); logarithms: (B, Hq, Q_LEN).
+        - Output: (B, Hq, Q_LEN, Ev); log-sum-exp: (B, Hq, Q_LEN).
 
     Raises:
         ValueError: the shapes do not match.

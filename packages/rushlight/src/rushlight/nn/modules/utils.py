@@ -21,11 +21,11 @@ _single, _pair, _triple, _quadruple = (_ntuple(n) for n in range(1, 5))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Remove a prefix from the names in a state dict, which is changed in place.
+    """Remove a prefix from the names in a state dict, in place.
 
     Args:
         state_dict: the state dict.
-        prefix: the prefix, such as "module." of a state dict that DataParallel wrote.
+        prefix: the prefix, such as "module.", which DataParallel adds.
 
     Example:
         >>> state = {"module.weight": torch.ones(2), "step": 1}

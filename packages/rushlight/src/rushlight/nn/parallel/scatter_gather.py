@@ -1,4 +1,4 @@
-"""PyTorch's functions that split a batch over devices. Only one device is supported, and it gets the whole batch."""
+"""PyTorch's functions that split a batch over devices, for a single device, which gets the whole batch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N801, PT009
-"""PyTorch's base class for tests, `TestCase`, and PyTorch's helpers for tests, for libraries whose tests use them."""
+"""`TestCase` and the test helpers of PyTorch, for libraries whose tests use them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run_tests(argv: list[str] | None = None) -> None:
 def load_tests(
     loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
 ) -> unittest.TestSuite:
-    """Return `tests`. `unittest` calls this function in modules that import it.
+    """Return `tests`. `unittest` calls `load_tests` of a test module that imports this function.
 
     Args:
         loader, pattern: have no effect.
@@ -145,16 +145,18 @@ class TestCase(unittest.TestCase):
         exact_stride: bool = False,
         exact_is_coalesced: bool = False,
     ) -> None:
-        """Compare tensors, numbers, arrays and containers of them within tolerances, and all else by `==`.
+        """Compare tensors, numbers, arrays and their containers within tolerances, and other objects by `==`.
 
         Args:
             x, y: the values to compare. A tensor may be compared with a list, tuple or range of numbers, and a tensor of one
                 element with a number; the dtype of the tensor is ignored in these comparisons. Numbers are compared by
                 value, not by type.
-            msg: a text that is added to the error's text, or a function that receives the error's text and returns another.
+            msg: a text that is added to the error's text, or a function that receives the error's text and
+                returns the text to use instead.
             atol, rtol: tolerances; pass both or neither. By default, the dtypes determine the tolerances.
             equal_nan: whether NaN equals NaN.
-            exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: which other properties must agree.
+            exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: whether these
+                properties must be equal, too.
         """
         if (atol is None) != (rtol is None):
             raise ValueError(f"assertEqual(atol, rtol): pass both or neither, got {atol} and {rtol}")
@@ -220,8 +222,8 @@ class TestCase(unittest.TestCase):
         """Compare a text with the expected text, line by line.
 
         Args:
-            actual: a text, or an object that `str` converts to one.
-            expect: the text that is expected.
+            actual: a string, or an object that is converted with `str`.
+            expect: the expected text.
             skip: has no effect, because the source of the test is not rewritten.
             ignore_comments: leave out lines that begin with `#`.
             ignore_empty_lines: leave out empty lines.
@@ -303,7 +305,7 @@ def _are_numbers(a: Any, b: Any) -> bool:
 
 
 def _size(value: Any) -> int:
-    """Return how many elements a number, a tensor or an array has."""
+    """Return the number of elements of a tensor or array, or 1 for a number."""
     return value.numel() if isinstance(value, core.Tensor) else np.size(value)
 
 
@@ -346,7 +348,7 @@ class subtest:
 
     Args:
         arg_values: the values of the arguments.
-        name: the end of the test's name; by default it is made from the values.
+        name: the suffix of the test's name; by default, the suffix is derived from the values.
         decorators: decorators of the test.
 
     Example:
@@ -368,10 +370,10 @@ class parametrize:
     Args:
         arg_str: the names of the arguments, separated by commas.
         arg_values: one element for each test: a value, a tuple with a value for each name, or a `subtest`.
-        name_fn: a function that takes the values of a test and returns the end of its name.
+        name_fn: a function that takes the values of a test and returns the suffix of the test's name.
 
     Raises:
-        RuntimeError: `arg_values` does not have one value for each name.
+        RuntimeError: an element of `arg_values` does not have one value for each name.
 
     Example:
         >>> @instantiate_parametrized_tests
@@ -419,7 +421,7 @@ def _text(value: Any) -> str:
 
 
 def instantiate_parametrized_tests(generic_cls: type) -> type:
-    """Replace each test that `parametrize` decorates by a test for each combination of its values.
+    """Replace each test that `parametrize` decorates by one test for each combination of argument values.
 
     Args:
         generic_cls: the class of the tests, which is changed and returned.

@@ -17,13 +17,13 @@ _MOST_TRIES = 1000
 
 
 class FuzzedParameter:
-    """A random number, or another random value, that is drawn for each set of tensors.
+    """A parameter whose value is drawn at random for each set of tensors.
 
     Args:
         name: the name by which tensors and constraints refer to the parameter.
-        minval, maxval: the bounds, which are included. Values are integers if both bounds are integers.
-        distribution: "loguniform" or "uniform", both of which need bounds, or a dictionary from values to their
-            probabilities, for which there are no bounds.
+        minval, maxval: the bounds, both inclusive. Values are integers if both bounds are integers.
+        distribution: "loguniform" or "uniform", which require bounds, or a dictionary from values to their
+            probabilities, without bounds.
         strict: whether to keep the value when parameters are drawn again because they violate a constraint or a limit of a
             tensor. If False, the value is also drawn again, so that limits on the sizes of tensors make large values rarer.
 
@@ -89,7 +89,9 @@ class FuzzedParameter:
 
 
 class ParameterAlias:
-    """A placeholder in a distribution for the value of another parameter. Aliases may point to aliases.
+    """A placeholder in a distribution for the value of another parameter.
+
+    An alias may refer to another alias.
 
     Example::
 
@@ -110,10 +112,11 @@ class FuzzedTensor:
         name: the name of the tensor.
         size: the sizes, as integers or names of parameters.
         steps: a step k for each size. The tensor consists of every k-th element of a larger tensor.
-        probability_contiguous: the probability that the dimensions are laid out in memory in their order. Otherwise, they
-            are laid out in another, random order.
+        probability_contiguous: the probability that the tensor is laid out in row-major order. In all other
+            cases, another order of the dimensions is drawn at random.
         min_elements, max_elements: limits on the number of elements.
-        max_allocation_bytes: the largest memory of the tensor in bytes, including the elements that `steps` leave out.
+        max_allocation_bytes: the largest memory of the tensor in bytes, including the elements that `steps`
+            skips.
         dim_parameter: the name of the parameter whose value is the number of dimensions, n. The sizes of the tensor are the
             first n sizes in `size`; if `size` is shorter, the other sizes are 1.
         roll_parameter: has no effect, as in PyTorch.

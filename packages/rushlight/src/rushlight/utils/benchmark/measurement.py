@@ -17,7 +17,7 @@ _UNITS = (
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """Return the unit in which a time of `t` seconds is easy to read, and its length in seconds.
+    """Return the unit in which a time of `t` seconds is easy to read, and the length of the unit in seconds.
 
     Example:
         >>> select_unit(0.0025)

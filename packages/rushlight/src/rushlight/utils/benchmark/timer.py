@@ -35,7 +35,7 @@ class Timer:
         setup: code that runs once before each measurement.
         global_setup: must be empty, because C++ is not measured.
         timer: a clock, which is a function that returns the time in seconds.
-        globals: names that the code can use, in addition to `torch`.
+        globals: a dict of the names that the code can use, in addition to `torch`.
         label, sub_label, description, env: names of the statement in tables.
         num_threads: the number of threads of kernels while the statement is measured.
         language: must be Python.
@@ -82,7 +82,7 @@ class Timer:
             rushlight.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """Return one measurement of `number` runs, after `number` // 100 warm-up runs, but at least 2."""
+        """Return one measurement of `number` runs, after max(`number` // 100, 2) warm-up runs."""
         with self._threads():
             self._timer.timeit(max(number // 100, 2))
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)
@@ -92,7 +92,7 @@ class Timer:
         raise NotImplementedError("Timer.repeat(): is not supported\nhint: use blocked_autorange()")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return how many runs take a hundredth of `min_run_time`, so that the time for reading the clock is negligible."""
+        """Return how many runs take 1 % of `min_run_time`, so that the time to read the clock is negligible."""
         number = 1
         while self._timer.timeit(number) < min_run_time / 100 and number < _MOST_RUNS:
             number *= 10
@@ -128,7 +128,7 @@ class Timer:
         """Measure blocks of runs until the interquartile range is below `threshold` times the median.
 
         Args:
-            threshold: the largest interquartile range, divided by the median.
+            threshold: the upper limit of the ratio of the interquartile range to the median.
             min_run_time, max_run_time: the smallest and the largest total time of the blocks, in seconds.
             callback: a function that is called after each block with the number of runs and the time in seconds that
                 they took.

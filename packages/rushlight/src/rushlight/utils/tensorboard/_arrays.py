@@ -12,7 +12,7 @@ import rushlight
 
 
 def to_array(x: Any) -> np.ndarray:
-    """Return a tensor, an array or a number as an array. A 0-d tensor or a number becomes an array of shape (1,).
+    """Convert a tensor, an array or a number to a NumPy array. A 0-d tensor or a number becomes an array of shape (1,).
 
     Raises:
         NotImplementedError: the argument has another type.
@@ -32,7 +32,8 @@ def to_array(x: Any) -> np.ndarray:
 
 
 def to_rows_columns_channels(array: np.ndarray, dataformats: str) -> np.ndarray:
-    """Return an array as one image (H, W, C). `dataformats` names its dimensions. Several images become a grid."""
+    """Convert an array to one image (H, W, C). `dataformats` names the dimensions of the array. Several images become a
+    grid."""
     names = dataformats.upper()
     if sorted(names) not in (sorted("HW"), sorted("HWC"), sorted("NHWC")):
         raise ValueError(

@@ -70,9 +70,9 @@ def _shape(sizes: Sequence[int]) -> Any:
 def scalar(
     name: str, tensor: Any, collections: Any = None, new_style: bool = False, double_precision: bool = False
 ) -> Any:
-    """Return a summary of one number, as a separate field or, in the new style, as a tensor.
+    """Return a summary of one number, which is stored as a plain number or, if `new_style` is true, as a tensor.
 
-    Raises ValueError if `tensor` has more than one element.
+    Raises ValueError if `tensor` does not have exactly one element.
 
     Example::
 
@@ -91,7 +91,7 @@ def scalar(
 def tensor_proto(tag: str, tensor: rushlight.Tensor) -> Any:
     """Return a summary of a tensor of any shape.
 
-    Raises ValueError if TensorBoard does not have the dtype, or if the tensor has 2 GB or more.
+    Raises ValueError if TensorBoard does not support the dtype, or if the tensor has 2 GB or more.
 
     Example::
 
@@ -119,7 +119,7 @@ def histogram_raw(
 ) -> Any:
     """Return a summary of a histogram in which bucket k ends at bucket_limits[k] and has bucket_counts[k] elements.
 
-    Raises ValueError if the numbers of limits and of counts differ.
+    Raises ValueError if `bucket_limits` and `bucket_counts` differ in length.
 
     Example::
 
@@ -151,7 +151,7 @@ def default_bins() -> np.ndarray:
 
 
 def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Any:
-    """Return a summary of the histogram of values.
+    """Return a summary of a histogram of `values`.
 
     Args:
         name: the tag, which names the chart.
@@ -225,9 +225,10 @@ def image_boxes(
     dataformats: str = "CHW",
     labels: Sequence[str] | None = None,
 ) -> Any:
-    """Return a summary of an image with boxes (N, 4), each of which consists of x and y of two corners.
+    """Return a summary of an image with boxes (N, 4): x and y of one corner and of the opposite corner.
 
-    Raises ValueError if `dataformats` does not match the shape, or if the numbers of labels and of boxes differ.
+    Raises ValueError if `dataformats` does not match the shape, or if the number of labels differs from the
+    number of boxes.
 
     Example::
 
@@ -372,7 +373,7 @@ def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127,
         weights: the weight of each example; 1 by default.
 
     Raises:
-        ValueError: the sizes differ, or a prediction is not from 0 to 1.
+        ValueError: the sizes differ, or a prediction is below 0 or above 1.
 
     Example::
 
@@ -459,13 +460,14 @@ def hparams(
     """Return three summaries: the names and types of the hyperparameters, their values in this run, and the run's status.
 
     Args:
-        hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.
-        metric_dict: the metrics by their tags.
-        hparam_domain_discrete: the possible values of hyperparameters.
+        hparam_dict: a dict from the names of the hyperparameters to their values: numbers, strings, bools or
+            tensors of one element.
+        metric_dict: a dict from tags to the values of metrics.
+        hparam_domain_discrete: a dict from the names of hyperparameters to lists of their possible values.
 
     Raises:
-        TypeError: an argument is not a dictionary, or the possible values of a hyperparameter have another type than its
-            value.
+        TypeError: an argument is not a dictionary, or the possible values of a hyperparameter differ in type
+            from its value.
         ValueError: the value of a hyperparameter is not a number, a string, a bool or a tensor.
 
     Example::

@@ -24,7 +24,7 @@ _numbers = itertools.count()  # numbers of event files
 
 
 class FileWriter:
-    """An event file to which messages are added. A thread writes them.
+    """An event file to which messages are added. A background thread writes the messages to the file.
 
     Args:
         log_dir: the folder of the file.
@@ -86,9 +86,9 @@ class FileWriter:
 class SummaryWriter:
     """Writes scalars, images and other data to event files, which TensorBoard can read while they are written.
 
-    Values are tensors, NumPy's arrays or numbers. A tag names a chart; tags with a slash are grouped by the part before the
-    slash. `global_step` is the position on the horizontal axis, and `walltime` is the time in seconds, by default the
-    current time. Methods raise ValueError if the shape of a tensor is not valid.
+    Values are tensors, NumPy arrays or numbers. A tag names a chart; tags with a slash are grouped by the
+    part before the slash. `global_step` is the position on the horizontal axis, and `walltime` is the time in
+    seconds, by default the current time. Methods raise ValueError if the shape of a tensor is not valid.
 
     Args:
         log_dir: the folder; by default a folder in `runs` that is named after the time and the computer.
@@ -129,7 +129,7 @@ class SummaryWriter:
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
-        """Return the writer of `log_dir`, which is created if there is none, for example after `close`."""
+        """Return the file writer of `log_dir`. Create it if there is none, for example after `close`."""
         if self.file_writer is None:
             self.file_writer = self._open(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -155,18 +155,21 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Add the hyperparameters of a run, and the metrics that the run reached.
+        """Add the hyperparameters and the final metrics of a run.
 
         Args:
-            hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.
-            metric_dict: the metrics by their tags. The tags should differ from the tags of other scalars.
-            hparam_domain_discrete: lists of the possible values of some hyperparameters, by their names.
+            hparam_dict: a dict from the names of the hyperparameters to their values: numbers, strings, bools
+                or tensors of one element.
+            metric_dict: a dict from tags to the values of metrics. The tags should differ from the tags of
+                other scalars.
+            hparam_domain_discrete: a dict from the names of hyperparameters to lists of their possible
+                values.
             run_name: the folder of the run, inside the writer's folder; the time by default.
             global_step: the step.
 
         Raises:
-            TypeError: an argument is not a dictionary, or the possible values of a hyperparameter have another type than its
-                value.
+            TypeError: an argument is not a dictionary, or the possible values of a hyperparameter differ in
+                type from its value.
             ValueError: the value of a hyperparameter is not a number, a string, a bool or a tensor.
         """
         parts = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
@@ -193,10 +196,11 @@ class SummaryWriter:
             global_step: the step.
             walltime: the time.
             new_style: store the number as a tensor, which TensorBoard reads faster.
-            double_precision: in the new style, store float64.
+            double_precision: whether to store the number as float64 instead of float32; used only if
+                `new_style` is true.
 
         Raises:
-            ValueError: `scalar_value` has more than one element.
+            ValueError: `scalar_value` does not have exactly one element.
         """
         made = summary.scalar(tag, scalar_value, None, new_style, double_precision)
         self._get_file_writer().add_summary(made, global_step, walltime)
@@ -236,7 +240,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Add the histogram of values.
+        """Add a histogram of `values`.
 
         Args:
             tag: the name of the chart.
@@ -266,7 +270,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add a histogram whose buckets have been counted.
+        """Add a histogram from given bucket limits and counts.
 
         Args:
             tag: the name of the chart.
@@ -337,7 +341,8 @@ class SummaryWriter:
             labels: a text for each box, or a single text if there is one box.
 
         Raises:
-            ValueError: the numbers of labels and of boxes differ, or `dataformats` does not match the shape.
+            ValueError: the number of labels differs from the number of boxes, or `dataformats` does not match
+                the shape.
         """
         labels = [labels] if isinstance(labels, str) else labels
         made = summary.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
@@ -398,7 +403,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 
     def add_onnx_graph(self, prototxt: Any) -> None:
-        """Add the graph of the ONNX model in the file `prototxt`. This needs the package onnx."""
+        """Add the graph of the ONNX model in the file `prototxt`. Requires the package onnx."""
         import onnx
 
         from rushlight.utils.tensorboard import _graph
@@ -438,7 +443,7 @@ class SummaryWriter:
         tag: str = "default",
         metadata_header: Sequence[str] | None = None,
     ) -> None:
-        """Add vectors, which TensorBoard's projector shows.
+        """Add embedding vectors for TensorBoard's projector.
 
         Args:
             mat: the vectors (N, D).
@@ -476,7 +481,7 @@ class SummaryWriter:
             walltime: the time.
 
         Raises:
-            ValueError: the sizes differ, or a prediction is not from 0 to 1.
+            ValueError: the sizes differ, or a prediction is below 0 or above 1.
         """
         made = summary.pr_curve(tag, labels, predictions, num_thresholds, weights)
         self._get_file_writer().add_summary(made, global_step, walltime)
@@ -526,7 +531,7 @@ class SummaryWriter:
     def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
         """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}.
 
-        The layout of the last call replaces earlier ones.
+        The layout of the last call replaces earlier layouts.
         """
         self._get_file_writer().add_summary(summary.custom_scalars(layout))
 
@@ -563,7 +568,7 @@ class SummaryWriter:
             writer.flush()
 
     def close(self) -> None:
-        """Write all pending data, and close the files. Data that is added afterwards goes into a new file."""
+        """Write all pending data, and close the files. Data that is added afterwards is written to a new file."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
             writer.close()

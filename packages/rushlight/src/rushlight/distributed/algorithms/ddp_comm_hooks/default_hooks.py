@@ -50,7 +50,7 @@ def _compressing(hook: Hook, dtype: core.dtype) -> Hook:
 
 
 def allreduce_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return the mean of the gradients over the ranks, as without a hook.
+    """Return the mean of the gradients over the ranks, as `DistributedDataParallel` does without a hook.
 
     Arguments:
         process_group: the hook's state, which is a group, or None for the group of all processes.
@@ -67,7 +67,7 @@ def allreduce_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) 
 
 
 def fp16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return the mean of the gradients over the ranks, which send the gradients as float16.
+    """Return the mean of the gradients over the ranks. The gradients are sent as float16.
 
     Arguments:
         process_group: the hook's state, which is a group, or None for the group of all processes.
@@ -84,7 +84,7 @@ def fp16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBuck
 
 
 def bf16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return the mean of the gradients over the ranks, which send the gradients as bfloat16.
+    """Return the mean of the gradients over the ranks. The gradients are sent as bfloat16.
 
     Arguments:
         process_group: the hook's state, which is a group, or None for the group of all processes.

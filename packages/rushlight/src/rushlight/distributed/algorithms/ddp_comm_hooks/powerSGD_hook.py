@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 class PowerSGDState:
-    """The state of `powerSGD_hook` and `batched_powerSGD_hook`: settings, and matrices that are kept between passes.
+    """The state of `powerSGD_hook` and `batched_powerSGD_hook`: settings, and matrices of the last pass.
 
     Arguments:
         process_group: a group; None selects the group of all processes.
@@ -28,8 +28,10 @@ class PowerSGDState:
         start_powerSGD_iter: the number of initial passes in which gradients are not compressed.
         min_compression_rate: a gradient is compressed only if the number of its elements, divided by the number of elements
             of its two matrices, is above this rate.
-        use_error_feedback: whether the error of the approximation is added to the next pass's gradients.
-        warm_start: whether a pass begins with the matrices of the previous pass instead of random matrices.
+        use_error_feedback: whether the approximation error of a pass is added to the gradients of the next
+            pass.
+        warm_start: whether the approximation starts from the matrices of the previous pass instead of random
+            matrices.
         orthogonalization_epsilon, batch_tensors_with_same_shape: have no effect, because each matrix is made orthogonal by a
             QR decomposition.
         random_seed: the seed of random matrices, which must be the same on all ranks.
@@ -93,7 +95,7 @@ class PowerSGDState:
         return (before / after if after else 0.0), before, after
 
     def maybe_increase_iter(self, bucket: GradBucket) -> None:
-        """Count a pass when its last bucket is reduced.
+        """Increase the count of passes if `bucket` is the last bucket of a pass.
 
         Arguments:
             bucket: the gradients.
@@ -111,7 +113,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     The hook waits until its collectives have ended, so that all ranks run them in the same order.
 
     Arguments:
-        state: the settings, and the matrices that are kept between passes.
+        state: the settings, and the matrices of the previous pass.
         bucket: the gradients.
 
     Shape:
@@ -128,10 +130,11 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
 def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     """Return the mean of the gradients over the ranks, with the whole bucket approximated as one square matrix of low rank.
 
-    This sends fewer elements than `powerSGD_hook` and approximates the gradients less accurately.
+    `batched_powerSGD_hook` sends fewer elements than `powerSGD_hook`, but approximates the gradients less
+    accurately.
 
     Arguments:
-        state: the settings, and the matrices that are kept between passes.
+        state: the settings, and the matrices of the previous pass.
         bucket: the gradients.
 
     Shape:

@@ -59,10 +59,11 @@ class CapabilityBasedPartitioner:
 
     Args:
         graph_module: the module.
-        operator_support: decides which calls are supported. Nodes that are not calls are in no group.
-        allows_single_node_partition: whether a group may consist of one call that computes something.
+        operator_support: decides which calls are supported. Groups contain only nodes that are calls.
+        allows_single_node_partition: whether a group may contain only one computation.
         non_compute_ops: the names of calls, as `get_node_target` returns them, that do not count as computations.
-        allowed_single_node_partition_ops: the names of calls that may be a group of one call.
+        allowed_single_node_partition_ops: the names of calls that may be the only computation of a group in
+            any case.
         skip_horizontal_fusion: whether a call joins only groups whose results it uses.
 
     Example:

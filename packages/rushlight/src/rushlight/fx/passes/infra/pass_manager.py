@@ -18,7 +18,7 @@ Constraint = Callable[[Pass, Pass], bool]
 
 
 def pass_result_wrapper(fn: Pass) -> Pass:
-    """Return a pass that returns a PassResult, for a pass that returns a module, or that changes its argument.
+    """Convert a pass that returns a module, or changes its argument, to a pass that returns a PassResult.
 
     Example:
         >>> def dead_code(module):
@@ -54,17 +54,19 @@ class PassManager:
     """Runs passes one after another.
 
     Args:
-        passes: functions or objects of PassBase that take a module and return a PassResult.
-        constraints: functions of two passes that return whether the first may run before the second.
-        steps: how often all passes run at most. They do not run again if no pass changed the module.
+        passes: functions or PassBase objects that take a module and return a PassResult.
+        constraints: functions of two passes that return whether the first pass may run before the second
+            pass.
+        steps: the largest number of rounds, in each of which all passes run. The rounds end when no pass
+            changes the module.
         run_checks_after_each_pass: whether the function that `add_checks` added runs after each pass, too.
         suppress_check_failures: must be False.
 
     Raises:
         NotImplementedError: `suppress_check_failures` is True.
 
-    Calls raise RuntimeError if no order of the passes fulfils the constraints or if a pass raises an error, and TypeError if
-    a pass does not return a PassResult.
+    Calling a PassManager raises RuntimeError if no order of the passes fulfils the constraints or if a pass
+    raises an error, and TypeError if a pass does not return a PassResult.
 
     Example:
         >>> def dead_code(module):
@@ -104,7 +106,7 @@ class PassManager:
         self._validated = False
 
     def add_checks(self, check: Callable[[Module], None]) -> None:
-        """Set a function that checks the module before the first pass. It raises an error if the module is not valid.
+        """Set a function that checks the module before the first pass. `check` raises an error if the module is not valid.
 
         Raises:
             TypeError: `check` does not have one parameter.

@@ -1,4 +1,4 @@
-"""Make modules of parts of a graph."""
+"""Create modules from parts of a graph, and compare graphs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HolderModule(Module):
 def lift_subgraph_as_module(
     gm: GraphModule, subgraph: Graph, comp_name: str = "", class_name: str = "GraphModule"
 ) -> tuple[GraphModule, dict[str, str]]:
-    """Make a GraphModule of a graph that contains copies of nodes of `gm`.
+    """Create a GraphModule from a graph that contains copies of nodes of `gm`.
 
     The GraphModule shares the modules, parameters and buffers that the graph uses with `gm`.
 
@@ -41,10 +41,10 @@ def lift_subgraph_as_module(
         gm: the module.
         subgraph: the graph.
         comp_name: the name that the new module will have in a parent.
-        class_name: the name of its class.
+        class_name: the name of the new module's class.
 
     Returns:
-        the GraphModule, and a dict from the paths in `gm` that the graph uses to the paths in the parent.
+        the GraphModule, and a dict that maps each path in `gm` that the graph uses to its path in the parent.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU()))
@@ -58,7 +58,7 @@ def lift_subgraph_as_module(
 
 
 def compare_graphs(left: Graph, right: Graph) -> bool:
-    """Return whether two graphs return the results of the same calls of the same arguments.
+    """Return whether two graphs make the same calls with the same arguments, and return the same results.
 
     The order of calls and the names of nodes may differ.
 

@@ -25,10 +25,10 @@ __all__ = [
 
 
 def topo_sort(nodes: list[Node]) -> list[Node]:
-    """Return nodes of a graph in an order in which each follows those whose results it uses.
+    """Return the nodes in topological order: each node comes after the nodes whose results it uses.
 
     Raises:
-        AssertionError: nodes use each other's results.
+        AssertionError: the nodes form a cycle.
 
     Example:
         >>> x, add, mul, output = torch.fx.symbolic_trace(lambda x: (x + 1) * 2).graph.nodes
@@ -53,7 +53,7 @@ def topo_sort(nodes: list[Node]) -> list[Node]:
 
 
 def validate_partition(partition: Iterable[Node]) -> bool:
-    """Return whether one call can replace the nodes: no other node uses a result of one of them and is used by another.
+    """Return whether one call can replace the nodes: no path between them leads through other nodes.
 
     Example:
         >>> x, add, mul, sub, output = torch.fx.symbolic_trace(lambda x: (x + 1) * 2 - 3).graph.nodes
@@ -85,7 +85,7 @@ def fuse_as_graphmodule(
 
     Args:
         gm: the module.
-        nodes: the nodes, each after those whose results it uses.
+        nodes: the nodes in topological order.
         module_name: the name of the class of the new module.
         partition_lookup_table: not used; PyTorch has this argument, too.
         always_return_tuple: whether a module with a single result returns a tuple, too.
@@ -134,11 +134,11 @@ def insert_subgm(
     orig_outputs: tuple[Node, ...],
     insertion_point: Node | None = None,
 ) -> GraphModule:
-    """Add a submodule, call it, and use its results in place of those of other nodes. Return the module.
+    """Add a submodule and call it; its results replace the results of `orig_outputs`. Return `gm`.
 
     Args:
         gm: the module.
-        sub_gm: the submodule. The name of its class is its name in `gm`.
+        sub_gm: the submodule. In `gm`, the submodule has the name of its class.
         orig_inputs: the arguments of the call.
         orig_outputs: the nodes that the results replace.
         insertion_point: the node after which the call is inserted; by default the last of `orig_outputs`.
@@ -172,10 +172,10 @@ def insert_subgm(
 
 
 def erase_nodes(gm: GraphModule, nodes: list[Node]) -> None:
-    """Erase nodes that only later nodes of the list use.
+    """Erase the nodes of a list, beginning with the last. Only later nodes of the list may use a node.
 
     Raises:
-        RuntimeError: another node uses a result.
+        RuntimeError: a node outside the list uses a node in the list.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(lambda x: (x, x + 1)[0])
@@ -190,12 +190,12 @@ def erase_nodes(gm: GraphModule, nodes: list[Node]) -> None:
 def fuse_by_partitions(
     gm: GraphModule, partitions: list[Any], prefix: str = "fused_", always_return_tuple: bool = False
 ) -> GraphModule:
-    """Replace each of several parts of a graph by a call of a submodule. Return the module.
+    """Replace each part of a graph in `partitions` by a call of a submodule. Return the module.
 
     Args:
-        gm: the module, which changes.
+        gm: the module, which is modified in place.
         partitions: the parts: lists of nodes, or dicts whose keys are nodes.
-        prefix: the beginning of the names of the submodules, which a number follows.
+        prefix: the prefix of the names of the submodules; a number is appended.
         always_return_tuple: whether submodules with a single result return a tuple, too.
 
     Raises:

@@ -21,7 +21,7 @@ class InternalMatch:
         anchors: the nodes of the pattern that only the output node of the pattern uses.
         nodes_map: the node of the graph for each node of the pattern. An argument of the pattern may map to a number or
             another value that is not a node.
-        placeholder_nodes: the nodes or values that match the arguments of the pattern, in their order.
+        placeholder_nodes: the nodes or values that match the arguments of the pattern, in order.
         returning_nodes: the nodes that match the results of the pattern.
         name_node_map: empty.
 
@@ -49,7 +49,8 @@ class SubgraphMatcher:
         pattern: the graph to find. It must use all its arguments, and return results of calls.
         match_output, match_placeholder: must be False.
         remove_overlapping_matches: whether only the first of several matches that share a call is returned.
-        ignore_literals: whether a number, string or other value of the pattern that is not a node matches any such value.
+        ignore_literals: whether a number, string or other value of the pattern that is not a node matches any
+            value that is not a node.
 
     Raises:
         NotImplementedError: `match_output` or `match_placeholder` is true.

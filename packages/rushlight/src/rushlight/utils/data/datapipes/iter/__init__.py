@@ -11,9 +11,9 @@ __all__ = ["ShufflerIterDataPipe"]
 
 
 class ShufflerIterDataPipe:
-    """A placeholder for `isinstance` checks, which are always False. Creating an instance raises NotImplementedError.
+    """A placeholder for `isinstance` checks, which always return False.
 
-    Use `DataLoader(shuffle=True)` to shuffle a dataset.
+    Creating an instance raises NotImplementedError. Use `DataLoader(shuffle=True)` to shuffle a dataset.
 
     Example:
         >>> isinstance([1, 2], ShufflerIterDataPipe)
