@@ -275,11 +275,10 @@ void Scheduler::check_caller() {
     std::exception_ptr failure;
     try {
         check_interrupted();
-        RL_CHECK(
-            !forked(), throw_runtime,
-            "backward(): the process was forked in the middle of a pass, and the threads of the pass exist "
-            "only in the parent process\n"
-            "hint: do not fork inside of hooks or of the backward() of a Function");
+        RL_CHECK(!forked(), throw_runtime,
+                 "backward(): the process was forked in the middle of a backward pass, whose threads exist "
+                 "only in the parent process\n"
+                 "hint: do not fork inside of hooks or of the backward() of a Function");
     } catch (...) {
         failure = std::current_exception();
         if (!failure) throw;  // the interpreter ends this thread

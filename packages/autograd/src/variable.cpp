@@ -223,7 +223,7 @@ void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
 void check_inplace(const char* op, const Tensor& t) {
     if (!grad_mode()) return;
     RL_CHECK(!t.impl()->has(Flag::Inference), throw_runtime,
-             "%s: a tensor made in inference_mode cannot be written while gradients are recorded\n"
+             "%s: a tensor made in inference_mode cannot be written in place while gradients are recorded\n"
              "hint: clone() it first",
              op);
     bool leaf = t.is_leaf() && t.requires_grad();

@@ -329,7 +329,7 @@ def test_a_fork_in_the_middle_of_a_pass_is_an_error_in_the_child(toy_library: Pa
         except RuntimeError as error:
             assert child == [0]
             # Either check may come first: the pass and the device both belong to the parent.
-            expected = ("forked in the middle of a pass", "a forked process cannot use the devices of its parent")
+            expected = ("forked in the middle of a backward pass", "a forked process cannot use the devices of its parent")
             os._exit(7 if any(text in str(error) for text in expected) else 8)
         assert child[0] != 0
         print(os.waitstatus_to_exitcode(os.waitpid(child[0], 0)[1]), x.grad.cpu().tolist())

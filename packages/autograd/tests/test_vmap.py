@@ -518,7 +518,7 @@ def test_random_numbers_of_chunks(chunk: int) -> None:
             r"dimension 3 is out of range for a result whose examples have shape \(3,\)",
         ),
         (lambda: vmap(lambda x: x, out_dims="a")(X), "must hold ints and None"),
-        (lambda: vmap(lambda x: x, out_dims=None)(X), "differs between examples"),
+        (lambda: vmap(lambda x: x, out_dims=None)(X), "differs between the examples"),
         (lambda: vmap(lambda x: x, chunk_size=0), "chunk_size"),
     ],
 )

@@ -77,7 +77,10 @@ def check_batching(rules: dict[str, Batching], derivatives: list[Derivative]) ->
 
 
 def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
-    """Return a dict that maps file names to texts. The only file is lib/batching.cpp, which has a row for each form."""
+    """Return a dict that maps file names to texts.
+
+    The only file is lib/batching.cpp, with a row for each form of an operator: functional, in-place or out=.
+    """
     lines = [f"// {GENERATED.replace('ops/', 'batching/*.yaml, ops/')}"]
     lines += ['#include "batch/call.h"', '#include "batch/rules.h"', ""]
     lines += ["namespace rushlight::autograd::batching {", "", "const Row rows[] = {"]

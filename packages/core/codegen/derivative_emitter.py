@@ -9,7 +9,7 @@ from .schema import Argument
 
 
 class DerivativeEmitter:
-    """The base class of emitters of C++ for derivatives. Each subclass emits one part, such as the class of the node.
+    """The base class of the emitters, each of which generates one part of the C++ code of a derivative.
 
     An emitter also collects the headers and the `install_stage` calls that the emitted code needs.
     """
@@ -53,7 +53,7 @@ class DerivativeEmitter:
         raise FormulaError(f"{name!r} is not an argument, result or auxiliary result of {self.op.name}")
 
     def saved_uses(self) -> dict[Use, list[int]]:
-        """Return a dict that maps each attribute that the node saves to the indices of the formulas that read it."""
+        """Return a dict that maps each value that the node saves to the indices of the formulas using it."""
         saved: dict[Use, list[int]] = {}
         for i, formula in enumerate(self.d.grads.values()):
             for use in sorted(formula.uses(), key=lambda u: (u.name, u.attribute)):
@@ -63,7 +63,7 @@ class DerivativeEmitter:
 
     @staticmethod
     def field(use: Use) -> Use:
-        """Return the field of the node that stores `use`. All attributes of a tensor, such as its shape, share one field."""
+        """Return the field in which the node saves `use`. All attributes of a tensor share one field."""
         return Use(use.name, "shape") if use.attribute else use
 
     def position(self, name: str) -> int:
@@ -76,7 +76,10 @@ class DerivativeEmitter:
         return f"first_[{self.position(name)}]"
 
     def fitted(self) -> list[str]:
-        """Return the arguments that may be broadcast. Generated code sums their gradients to the shapes of the arguments."""
+        """Return the names of the arguments that may be broadcast.
+
+        The generated backward function sums each of their gradients over the dimensions that were broadcast.
+        """
         if not self.d.broadcasts:
             return []
         return [n for names in self.d.grads for n in names]

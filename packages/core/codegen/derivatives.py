@@ -1,7 +1,7 @@
-"""Derivatives: YAML entries of packages/autograd/derivatives, checked against core's operators.
+"""Read and check the derivatives of operators, the YAML entries in packages/autograd/derivatives.
 
     - op: mul                          # the overload, as in ops/*.yaml
-      grad:                            # argument: formula; several arguments, separated by commas, share a tuple
+      grad:                            # argument: formula; "a, b": a formula that returns a pair of gradients
         input: grad * other
         other: grad * input
       jvp: pointwise                   # linear, constant (overwrites its argument), view (in place), {argument: formula}
@@ -12,17 +12,17 @@
       mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1
       masked: f(grad, activation, low, high)  # the gradient if an operator with `mask` follows: Note [Masks] in pass.cpp
 
-Every tensor argument has a formula or is in one of the lists `constant` and `not_differentiable`, unless the autograd stage
-is hand-written. For pointwise operators, `broadcasts` is always true.
+Every tensor argument has a formula or is in one of the lists `constant` and `not_differentiable`, unless
+`by_hand` contains autograd. For pointwise operators, `broadcasts` is true by default.
 
 Note [Complex gradients]
 The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is conj(f') * grad,
 where grad is the gradient of the result. The gradient conj(f') * grad equals conj(f' * conj(grad)), so the formula for real
 numbers is correct if grad is conjugated before the formula is evaluated, and the result of the formula is conjugated
 afterwards. The generator adds the two conjugations if grad is complex and a formula reads values that may be complex, so the
-formulas in the YAML files contain no conjugations. Functions that are not holomorphic (abs, angle, var) have `holomorphic:
-false`, and their formulas are used as written. The tangent of the result is f' times the tangent of the argument, so
-tangents are not conjugated.
+formulas in the YAML files contain no conjugations. Functions that are not holomorphic (abs, angle, var) have
+`holomorphic: false`, and the generator adds no conjugations to their formulas. The tangent of the result is
+f' times the tangent of the argument, so tangents are not conjugated.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Derivative:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Return the arguments that have a gradient."""
+        """Return the arguments for whose gradients the entry has formulas."""
         return tuple(n for names in self.grads for n in names if n not in self.not_differentiable)
 
     @property

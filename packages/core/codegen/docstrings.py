@@ -1,8 +1,9 @@
 """Docstrings of operators, for `help()`, editors and the pages of the documentation.
 
-Most parts of a docstring are derived from keys of the YAML entry that also serve other purposes. Types and defaults are
-those of the signature. Dtypes, shapes and errors are derived from the operator's kind and from the keys `dtypes` and
-`result`. The keys `arguments`, `returns` and `raises` contain the rest of the text.
+Most parts of a docstring are derived from keys of the operator's YAML entry that also serve other purposes.
+The types and defaults of arguments are read from the signature. Dtypes, shapes and errors are derived from
+the operator's kind and from the keys `dtypes` and `result`. The keys `arguments`, `returns` and `raises`
+contain the rest of the text.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
 def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
     """Return the text of a docstring: the full text for a function, and a summary for a method that is also a function.
 
-    If the name is an alias, the text is only "Alias of ...".
+    If `spelling` is an alias of `name`, the text is only "Alias of ...".
     """
     if spelling != name:
         return f"Alias of `{'Tensor' if method else 'rushlight'}.{name}`."
@@ -54,7 +55,7 @@ def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def summary(name: str, group: list[Op]) -> str:
-    """Return the short docstring of a method. The function of the same name has the full docstring."""
+    """Return the short docstring of a method, which refers to the function of the same name for details."""
     base = group[0].base
     inplace = name != base
     parts = []
@@ -117,7 +118,11 @@ def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
 
 
 def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], list[str]]) -> list[str]:
-    """Return the lines of `lines_of` for all overloads. If overloads differ, each line begins with its overload's call."""
+    """Return the lines that `lines_of` returns for the overloads of a function.
+
+    If all overloads have the same lines, return these lines once. Otherwise, each line begins with a call of
+    the overload that it describes.
+    """
     found = {op.name: lines_of(op) for op in group}
     if len({tuple(lines) for lines in found.values()}) == 1:
         return found[group[0].name]
@@ -157,9 +162,9 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
-    """Return a dict that maps each error class to the description of its causes.
+    """Return a dict that maps each error class to sentences that state when the operators raise it.
 
-    The causes are derived from the operators' kinds, arguments and dtypes, and from the key `raises`.
+    The sentences are derived from the operators' kinds, arguments and dtypes, and from the key `raises`.
     """
     written = "input" if inplace else "out"
     found: dict[str, list[str]] = {}

@@ -1,15 +1,15 @@
-"""The key `dtypes`: the dtypes that an operator accepts, on every device that supports the operator.
+"""The YAML key `dtypes`: the dtypes that an operator accepts, on every device that supports the operator.
 
     dtypes: floating complex       one or more sets, or single dtypes
     dtypes: real -uint64           all dtypes of a set except one
     dtypes: any float8             also float8 tensors, which can be stored and converted
 
-The default is `any float8` for kind view, and `any` for all other kinds. If the dtypes of arguments differ, the key
-describes the arguments that contain values, not indices or masks. For dtypes that the key does not contain, the operator
-raises NotImplementedError, TypeError or RuntimeError. The tests call all operators with tensors of all dtypes, and compare
-the dtypes that an operator accepts with the key. For kinds pointwise and reduce, the functor is compiled for the dtypes in
-the key. If `result` is `floating` or `numeric`, integers or bools are converted first, so no functor is compiled for them.
-float8 is converted to float32, and the result is converted back.
+The default is `any float8` for operators of kind view, and `any` for all other kinds. If the dtypes of arguments differ,
+the key describes the arguments that contain values, not indices or masks. For dtypes that the key does not contain, the
+operator raises NotImplementedError, TypeError or RuntimeError. The tests call all operators with tensors of all dtypes, and
+compare the dtypes that an operator accepts with the key. For operators of kind pointwise or reduce, the functor is compiled
+for the dtypes in the key. If `result` is `floating` or `numeric`, integers or bools are converted first, so no functor is
+compiled for them. float8 is converted to float32, and the result is converted back.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _TURNED = {"floating": frozenset(("bool", *_INTEGERS)), "numeric": frozenset(("b
 
 
 class DTypesError(ValueError):
-    """Raised for an invalid value of the key `dtypes`. The loader adds the file and the line to the error message."""
+    """Raised for an invalid value of the key `dtypes`. `loader.py` adds the file and the line to the message."""
 
 
 def dtypes_of(text: str) -> frozenset[str]:
-    """Return the dtypes that a value of the key describes."""
+    """Return the dtypes that `text`, a value of the key `dtypes`, describes."""
     chosen: set[str] = set()
     for word in text.split():
         name = word.removeprefix("-")
@@ -69,7 +69,7 @@ def dtypes_of(text: str) -> frozenset[str]:
 
 
 def takes_float8(text: str) -> bool:
-    """Return whether a value of the key `dtypes` contains the float8 dtypes.
+    """Return whether `text`, a value of the key `dtypes`, includes the float8 dtypes.
 
     Each value contains either all float8 dtypes or none of them.
     """
@@ -80,10 +80,12 @@ _LIST_OF = {dtypes_of(text): name for text, name in _LISTS.items()}
 
 
 def element_types(text: str, result: str) -> str:
-    """Return the name of the list of C++ types for which a functor with these `dtypes` and this `result` is compiled."""
+    """Return the name of the C++ list of the element types for which a functor is compiled.
+
+    `text` and `result` are the values of the operator's keys `dtypes` and `result`."""
     compiled = dtypes_of(text) - _TURNED.get(result, frozenset()) - frozenset(FLOAT8)
     if compiled not in _LIST_OF:
         raise DTypesError(
-            f"dtypes {text!r} have no list in ops/element_types.h; known are {', '.join(_LISTS)}"
+            f"ops/element_types.h has no list of the dtypes {text!r}, only of: {', '.join(_LISTS)}"
         )
     return _LIST_OF[compiled]

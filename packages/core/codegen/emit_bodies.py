@@ -1,4 +1,4 @@
-"""bodies/<family>.h: declarations of the hand-written functions for the operators of one YAML file."""
+"""Write bodies/<family>.h: declarations of the hand-written functions for the operators of <family>.yaml."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BODIES = {
 
 
 def body_header(op: Op) -> str:
-    """Return the header that declares an operator's body."""
+    """Return the path of the header that declares an operator's hand-written function."""
     return f"bodies/{op.family}.h"
 
 
@@ -35,7 +35,7 @@ def body_schema(op: Op) -> Schema:
 
 
 def emit_bodies(ops: list[Op]) -> dict[str, str]:
-    """Return a dict that maps file names to texts: one header for each family that has bodies."""
+    """Return a dict from file names to texts: a header for each YAML file with operators of these kinds."""
     files = {}
     written = sorted((op for op in ops if op.kind in BODIES), key=lambda op: op.family)
     for _, group in groupby(written, key=lambda op: op.family):

@@ -1,4 +1,4 @@
-"""rushlight/rushlight.h, the C interface, and the functions for operators with the key `c`."""
+"""Write rushlight/rushlight.h, the C interface, and the functions for operators with the YAML key `c`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Emit the C++ code of derivatives: the classes of nodes, and the functions of the dispatch stages Autograd and Dual."""
+"""Emit the C++ code of derivatives: classes of autograd nodes, and functions that record nodes or compute tangents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARD = 24
 
 
 def emit_derivatives(derivatives: list[Derivative], ops: list[Op]) -> dict[str, str]:
-    """Return a dict that maps file names to texts: lib/derivatives_<family>.cpp and lib/install.cpp."""
+    """Return a dict from file names to contents: lib/derivatives_<family>.cpp and lib/install.cpp."""
     files = {}
     groups = shards(derivatives, SHARD, lambda d: d.source.stem)
     for name, group in groups.items():

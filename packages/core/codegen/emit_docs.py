@@ -1,4 +1,4 @@
-"""Documentation: a Markdown page for each public name, and an index."""
+"""Generate the documentation of the operators: a Markdown page for each public name, and an index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .writer import GENERATED
 
 
 def emit_docs(ops: list[Op]) -> dict[str, str]:
-    """Return a dict that maps file names to texts: <name>.md and index.md."""
+    """Return a dict from file names, <name>.md and index.md, to texts."""
     pages = {}
     families: dict[str, list[tuple[str, Op]]] = {}
     for name, group in sorted(by_base(ops).items()):

@@ -1,4 +1,4 @@
-"""Docstrings that `help()` shows for the functions and types written in C++, copied from the template of the stub."""
+"""Copy the docstrings of the functions and types written in C++ from templates/_C.pyi.tmpl, for `help()`."""
 
 from __future__ import annotations
 

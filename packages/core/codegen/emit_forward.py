@@ -9,7 +9,7 @@ from .schema import cpp_name
 
 
 class ForwardEmitter(DerivativeEmitter):
-    """Emits the functions of the stage Dual for the forms of an operator."""
+    """Emits, for each form (functional, in-place) of an operator, a C++ function that computes tangents."""
 
     def emit(self) -> list[str]:
         lines: list[str] = []
@@ -23,7 +23,10 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward(self, form: Form) -> list[str]:
-        """Return the function of a form. Without a jvp rule, this function raises an error if an argument has a tangent."""
+        """Return the C++ function for one form of the operator.
+
+        Without a jvp rule, the function raises an error if an argument has a tangent.
+        """
         jvp = self.d.jvp
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
@@ -84,7 +87,11 @@ class ForwardEmitter(DerivativeEmitter):
         return [*lines, "    return made;", "}"]
 
     def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
-        """Return the body for an operator such as `squeeze_`, which is also applied to the tangent of its argument."""
+        """Return the body of the C++ function for an in-place view operator such as `squeeze_`.
+
+        The function applies the operator to its first argument, and the view operator (`squeeze`) to the
+        tangent of this argument.
+        """
         first, *others = [cpp_name(a.name) for a in form.schema.arguments]
         view = cpp_name(self.op.base.removesuffix("_"))
         self.headers.add(f"rushlight/ops/{view}.h")
@@ -98,9 +105,10 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return a function that calls the form with auxiliary results, and returns only the other results.
+        """Return the C++ function for an operator whose jvp formulas read auxiliary results, such as means.
 
-        The jvp formulas read the auxiliary results.
+        The function calls the form of the operator that also returns the auxiliary results, and drops these
+        results.
         """
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
@@ -127,15 +135,17 @@ class ForwardEmitter(DerivativeEmitter):
 
     @staticmethod
     def _reads_what_it_writes(form: Form, rules: dict[str, Formula]) -> bool:
-        """Return whether a jvp formula of an in-place operator reads the value of the first argument before the call."""
+        """Return whether a jvp formula of an in-place operator reads the old value of the first argument."""
         first = Use(form.schema.arguments[0].name)
         return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
 
     def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
-        """Return statements that add up the values of the jvp formulas of all arguments that have a tangent.
+        """Return C++ statements that compute the tangents of the results.
 
-        If the operator has several results, the value of a formula is a tuple of tangents, or only the tangent of the first
-        result.
+        They add up the values of the jvp formulas of all arguments that have a tangent.
+
+        If the operator has several results, a formula returns a tuple of tangents, one for each result, or
+        only the tangent of the first result.
         """
         count = len(self.op.schema.returns)
         lines = [f"Tensor totals[{count}];"]
@@ -164,10 +174,11 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
-        """Return code that calls the functional form, and copies the result and its tangent to the argument.
+        """Return the C++ function for an in-place operator that calls the functional form (`add` for `add_`).
 
-        A node or a formula may save the argument, so the code passes a copy of the argument to the functional form if a
-        graph is recorded.
+        The function copies the result and its tangent to the first argument. If an autograd graph is
+        recorded, a node may save the first argument, so a copy of this argument is passed to the functional
+        form.
         """
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
@@ -185,7 +196,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _linear(self, form: Form) -> list[str]:
-        """Return statements that call a linear operator on the tangents of its arguments."""
+        """Return C++ statements that call a linear operator on the tangents of its arguments."""
         linear_in = {cpp_name(name) for name in self.d.wanted}
         names = [cpp_name(a.name) for a in form.schema.arguments]
         # The other arguments are such as indices.
@@ -195,7 +206,7 @@ class ForwardEmitter(DerivativeEmitter):
             written = [name for name in others if name in linear_in]
             if len(written) > 1:
                 raise FormulaError(
-                    "jvp: linear supports only one linear argument besides the one that is written in place"
+                    "jvp: linear: besides the modified argument, an operator may have one linear argument"
                 )
             value = f"{written[0]}_tangent" if written else "Tensor()"
             parts = [f"f::tangent_to_write({target}, {value})"]

@@ -1,4 +1,4 @@
-"""C++ that installs the derivatives, and lists the operators that have no derivative."""
+"""Emit the C++ file that installs the derivatives, and that lists the operators without a derivative."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .writer import GENERATED
 
 
 def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> str:
-    """Return lib/install.cpp, which calls the installer of each derivatives file and lists operators without derivatives."""
+    """Return lib/install.cpp, which installs the derivatives of all files, and lists the operators without a derivative."""
     lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
     lines += ["namespace rushlight::autograd {", *(f"void install_{name}();" for name in names), ""]
     lines += [
@@ -25,7 +25,9 @@ def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[
             if not any(a.type.is_tensor for a in form.schema.arguments):
                 continue
             if form.kind == "InPlace":
-                raise EntryError(f"{op.source}:{op.line}: {op.name}: an in-place operator needs a formula")
+                raise EntryError(
+                    f"{op.source}:{op.line}: {op.name}: an in-place operator needs a derivative formula"
+                )
             constant = form.kind == "Out" and (not op.differentiable or op.gives_truth)
             outs = len(op.schema.returns) if constant else 0
             lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, {outs}}},')

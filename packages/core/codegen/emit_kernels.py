@@ -1,4 +1,4 @@
-"""Loops of pointwise operators and reductions: instantiations of all functors and reducers, for the CPU and for CUDA."""
+"""Generate C++ files that instantiate the loops of all pointwise operators and reductions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARD = {"pointwise": 16, "reduce": 7}
 
 @dataclass(frozen=True)
 class Target:
-    """A device for which loops are compiled: the header of the loop templates, and the namespace of the tables."""
+    """A device for which loops are compiled: the header of the loop templates, and the loops' namespace."""
 
     headers: str
     suffix: str
@@ -28,7 +28,7 @@ _CUDA_RESULTS = {"": "Compute", "floating": "Compute", "numeric": "Compute", "re
 
 
 def functor_name(op: Op) -> str:
-    """Return the name of the C++ class, such as `Squareplus`."""
+    """Return the name of the C++ functor or reducer of an operator, such as `Squareplus`."""
     return op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
 
 
@@ -43,7 +43,7 @@ def _with_their_bodies(ops: list[Op]) -> list[Op]:
 
 
 def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
-    """Return a dict that maps file names to texts: kernels/{pointwise,reduce}_<family>.cpp, or .cu."""
+    """Return a dict from file names, kernels/{pointwise,reduce}_<family>.cpp or .cu, to contents."""
     files = {}
     for kind, table, maker, folder in (
         ("pointwise", "LoopTable", "loops", "functors"),

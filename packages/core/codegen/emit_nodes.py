@@ -1,4 +1,4 @@
-"""C++ classes of the nodes, which save attributes and compute gradients."""
+"""Generate the C++ classes of the nodes in the autograd graph, which save tensors and compute gradients."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class NodeEmitter(DerivativeEmitter):
         return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
 
     def _share(self, text: str) -> str:
-        """Wrap the code of a gradient in `f::conjugated()` if the formulas read values that may be complex."""
+        """Return a gradient's code, in `f::conjugated()` if the formulas read values that may be complex."""
         return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
@@ -155,9 +155,10 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """Return the code of `apply_masked`, which computes gradients if an activation follows the operator.
+        """Return the C++ code of `apply_masked`, the backward pass of the operator and an activation.
 
-        `apply_masked` first multiplies the gradient of the result by the mask of the activation.
+        The activation, such as relu, follows the operator. `apply_masked` receives the gradient of the
+        activation's result and multiplies it by the activation's derivative, a mask of zeros and ones.
         """
         if self.d.masked is None:
             return []

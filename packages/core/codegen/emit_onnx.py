@@ -7,7 +7,7 @@ from .writer import GENERATED
 
 
 def emit_onnx(ops: list[Op]) -> dict[str, str]:
-    """Return a dict that maps file names to texts. The only file is _operators.py."""
+    """Return the generated files, as a dict from file names to texts. The only file is _operators.py."""
     rules, forms, composites, dynamic = [], [], [], []
     for op in ops:
         if not op.onnx:

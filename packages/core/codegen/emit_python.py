@@ -1,4 +1,6 @@
-"""Python bindings: the signatures, functions and methods of all names, and the slots of Python's number protocol."""
+"""Generate the C++ code of the Python bindings of the operators.
+
+The code contains functions and methods with their signatures, and slots of Python's number protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt"
 
 
 def emit_python(ops: list[Op]) -> dict[str, str]:
-    """Return a dict that maps file names to texts: python/bindings_N.cpp, and the tables for the module and the type."""
+    """Return a dict from file names to texts: python/bindings_N.cpp, and python/tables.cpp.
+
+    The tables list the functions of the module and the methods of the class Tensor."""
     names = {name: group for name, group in names_of(ops).items() if any(not hidden(op) for op in group)}
     items = sorted(names.items())
     files = {}

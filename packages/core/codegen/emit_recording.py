@@ -1,4 +1,4 @@
-"""C++ of the stage functions of Autograd, which create a node, save its tensors, and run the operator."""
+"""Emit the C++ functions that run an operator and record the call for backward, as a node of the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .schema import cpp_name
 
 
 class RecordingEmitter(DerivativeEmitter):
-    """An emitter of the functions that record the calls of an operator for the backward pass."""
+    """Emits the C++ functions that run an operator and record the call for the backward pass."""
 
     def emit(self) -> list[str]:
         if not self.d.grads:
@@ -29,7 +29,7 @@ class RecordingEmitter(DerivativeEmitter):
         return " || ".join(f"needs_grad({cpp_name(n)})" for names in self.d.grads for n in names)
 
     def _record(self, form: Form) -> list[str]:
-        """Return the function that records the calls of `form`."""
+        """Return the C++ function that runs and records one form (functional, in-place) of the operator."""
         schema = form.schema
         inplace = form.kind == "InPlace"
         call = f"Call<{schema.cpp_signature}>"
@@ -65,7 +65,11 @@ class RecordingEmitter(DerivativeEmitter):
         return [*lines, *(f"    {line}" for line in self._after(form)), "}"]
 
     def _record_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return a function that calls `aux`, the form with auxiliary results, only if a call of `form` is recorded."""
+        """Return the C++ function for `form`, of an operator that also has a form with auxiliary results.
+
+        If the call is recorded for backward, the function calls that form, `aux`, and drops the auxiliary
+        results.
+        """
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -168,7 +172,7 @@ class RecordingEmitter(DerivativeEmitter):
             lines.append("set_histories(made, owner, node->result_shapes);")
             for use in self.saved_uses():
                 if self.kind_of(use.name) == "result":
-                    raise FormulaError("a list of results cannot be saved")
+                    raise FormulaError("a result that is a list of tensors cannot be saved for backward")
             return [*lines, "return made;"]
         for name in self.fitted():
             lines.append(f"node->{cpp_name(name)}_fit.save_if_not({cpp_name(name)}, {results[0]});")

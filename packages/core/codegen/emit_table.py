@@ -1,4 +1,8 @@
-"""The operator table: the base function, thunk and Operator of each form. Operators of a family are in the same file."""
+"""Generate the C++ operator table, which describes each form of each operator: functional, in-place and out=.
+
+For each form, the code contains a function with the C++ signature of the form, and an object of class
+Operator. An operator with kernels also has a thunk, which calls the CPU kernel with the arguments that an
+object KernelArgs holds."""
 
 from __future__ import annotations
 
@@ -14,7 +18,9 @@ SHARD = 40
 
 
 def emit_table(ops: list[Op]) -> dict[str, str]:
-    """Return a dict that maps file names to texts: lib/table_N.cpp and the list of all operators."""
+    """Return a dict from names to contents of the generated files.
+
+    The files lib/table_*.cpp define the forms of the operators, and lib/table.cpp lists all forms."""
     files = {}
     for name, group in shards(ops, SHARD, lambda op: op.family).items():
         files[f"lib/table_{name}.cpp"] = _shard(group)
@@ -297,7 +303,7 @@ def _view(op: Op) -> list[str]:
 
 
 def _expecting(op: Op) -> tuple[list[str], list[str]]:
-    """Return a C++ function that checks the arguments by the key `expects`, and a statement that calls this function."""
+    """Return a C++ function that checks the arguments (key `expects`), and a statement that calls it."""
     if not op.expects:
         return [], []
     function = f"expect_{op.name.replace('.', '_')}"
@@ -369,7 +375,9 @@ def _kernel_params(op: Op) -> list[Argument]:
 
 
 def _kernel_declarations(op: Op) -> list[str]:
-    """Return C++ declarations of a CPU kernel, and of the function that checks its arguments or counts its results."""
+    """Return C++ declarations of a CPU kernel, and of the function that checks its arguments, if any.
+
+    A kernel of kind dynamic has instead a function that computes the size of the result."""
     kernel = op.kernel or op.body_name
     outputs = ["const View&"] * _num_outputs(op)
     inputs = ["Views" if a.type.name.endswith("[]") else "const View&" for a in op.tensors]

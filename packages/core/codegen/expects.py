@@ -11,14 +11,15 @@ For a tensor, the value consists of dtypes and a shape, in this order. The dtype
 accepted for an optional tensor.
 
 * Dtypes: a single dtype (`int64`, `int32`, `bool`), `floating`, `wide` (float32 and float64) or `lapack` (the dtypes that
-  LAPACK supports). `like other` requires the dtype and shape of the argument `other`; `of other` requires only the dtype of
-  `other`. `compute of x`, `real of x` and `complex of x` require the compute dtype, the real dtype or the complex dtype that
-  corresponds to the dtype of `x`.
+  LAPACK supports). `like other` requires the dtype and shape of the argument `other`; `of other` requires
+  only the dtype of `other`. `compute of x` requires the dtype in which kernels compute with `x`: float32 for
+  half types, otherwise the dtype of `x`. `real of x` requires the dtype of the real part of `x`, and
+  `complex of x` requires complex128 if `x` is float64 or complex128, otherwise complex64.
 * Shape: a name denotes the size of a dimension; each later occurrence of the name requires the same size. `*name` denotes
   the sizes of any number of dimensions; each later occurrence requires the same sizes. `...` matches any number of
   dimensions of any sizes, and `_` matches one dimension of any size. The name of an integer argument denotes the argument's
-  value, and `*argument` denotes the values of a list. A size may be an expression of names of sizes and of
-  values.
+  value, and `*argument` denotes the values of a list. A size may be an arithmetic expression of the names of
+  sizes and of integer arguments, such as `2 * S + 1` or `min(m, n)`.
 
 For an integer argument, the value is a list of the smallest and the largest accepted integer, where `...` means no bound.
 For a list argument, the value is the required length.
@@ -52,7 +53,10 @@ class ExpectsError(ValueError):
 
 
 def checks_of(op: Op) -> list[str]:
-    """Return the C++ statements that check the arguments, with a variable `expects` of class Expects (ops/expects.h)."""
+    """Return the C++ statements that check the arguments of `op`.
+
+    The statements define a variable `expects` of the C++ class Expects (ops/expects.h), and call its methods.
+    """
     return _Writer(op).statements()
 
 
@@ -109,7 +113,7 @@ class _Writer:
 
     def _tensor_named(self, name: str) -> str:
         if name not in self.arguments or not self.arguments[name].type.is_tensor:
-            raise ExpectsError(f"expects names {name!r}, which is not a tensor argument")
+            raise ExpectsError(f"expects: {name!r} is not the name of a tensor argument")
         return cpp_name(name)
 
     def _dim(self, item: str) -> str:
@@ -159,7 +163,7 @@ class _Writer:
             return f"({self._cpp(node.test)} ? {self._cpp(node.body)} : {self._cpp(node.orelse)})"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
             return f"std::{node.func.id}({', '.join(self._cpp(one) for one in node.args)})"
-        raise ExpectsError(f"expects: {ast.unparse(node)!r} is not an expression of sizes")
+        raise ExpectsError(f"expects: {ast.unparse(node)!r} is not an arithmetic expression of sizes")
 
 
 def _items(text: str) -> list[str]:

@@ -17,7 +17,7 @@ CORE = Path(__file__).parent.parent  # sources of the package; a wheel has no sr
 
 
 class UnknownOperatorError(ValueError):
-    """Raised if no operator has the name. The error message lists similar names."""
+    """Raised if no operator has the requested name. The error message lists similar names."""
 
 
 def find_derivatives() -> Path | None:
@@ -91,7 +91,10 @@ _MACRO = re.compile(r"^#define (\w+)\((.*?)\)((?:.*\\\n)*.*)", re.MULTILINE)
 
 
 def _macro_call(text: str, definition: str) -> int | None:
-    """Return the position of the first macro call whose expansion matches `definition`, for macros that `text` defines."""
+    """Return the position of the first macro call that expands to a match of `definition`.
+
+    `text` contains the calls and the definitions of the macros.
+    """
     for name, parameters, body in _MACRO.findall(text):
         lines = "\n".join(line.strip(" \\") for line in body.splitlines())
         for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):

@@ -83,7 +83,7 @@ _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 
 
 class CppWriter:
-    """Translates formulas to C++ expressions. `name` maps a name or attribute to its spelling in the generated code."""
+    """Translates formulas to C++ expressions. `name` returns the expression for a value in a formula."""
 
     def __init__(
         self, ops: dict[str, list[Op]], name: Callable[[Use], str], needs: Callable[[str], str]
@@ -207,5 +207,5 @@ HELPERS = {
 
 
 def saved_name(use: Use) -> str:
-    """Return the name of the node's field in which a value is saved."""
+    """Return the name of the field of the autograd node in which a value is saved for the backward pass."""
     return cpp_name(use.name) + ("_" + use.attribute if use.attribute else "")

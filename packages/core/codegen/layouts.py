@@ -1,4 +1,4 @@
-"""The key `layout`: the arguments that determine the memory layout of the results of an operator of kind custom.
+"""The YAML key `layout`: the arguments that determine the memory layout of the results of an operator of kind custom.
 
     layout: input                    a result is channels-last if `input` is channels-last, and row-major otherwise
     layout: input or weight          a result is channels-last if one of the arguments is channels-last
@@ -29,25 +29,25 @@ _FORM = re.compile(
 
 
 class LayoutError(ValueError):
-    """Raised for an invalid value of the key `layout`. The loader adds the file and the line to the error message."""
+    """Raised for an invalid value of the key `layout`. `loader.py` adds the file and the line to the message."""
 
 
 def check_layout(op: Op) -> None:
-    """Raise LayoutError if `layout` is invalid, not allowed for the operator's kind, or names an unknown tensor."""
+    """Raise LayoutError if `layout` is invalid, not allowed for the operator's kind, or refers to an unknown tensor."""
     if op.layout and op.kind != "custom":
-        raise LayoutError("the key 'layout' is only allowed for the kind custom")
+        raise LayoutError("the key 'layout' is only allowed for operators of kind custom")
     known = [a.name for a in op.tensors if not a.type.name.endswith("[]")]
     for text in op.layout:
         match = _FORM.fullmatch(text)
         if not match:
-            raise LayoutError(f"layout {text!r} is not a form that codegen/layouts.py describes")
+            raise LayoutError(f"layout {text!r} has none of the forms that codegen/layouts.py describes")
         for name in match["names"].split(" or "):
             if name not in known:
                 raise LayoutError(f"layout names {name!r}, which is none of the tensors {', '.join(known)}")
 
 
 def layout_statements(op: Op) -> list[str]:
-    """Return the statements that set the layouts of `outs`."""
+    """Return the C++ statements that set the memory layouts of the results, `outs`."""
     lines = []
     for number, text in enumerate(op.layout):
         match = _FORM.fullmatch(text)

@@ -43,7 +43,9 @@ _SCALARS = yaml.constructor.SafeConstructor()
 
 
 def construct_with_lines(node: yaml.Node) -> object:
-    """Convert a YAML node to Python data. The key "__line__" of each mapping is the line at which the mapping begins."""
+    """Convert a YAML node to Python data.
+
+    The entry "__line__" of each mapping contains the number of the line at which the mapping begins."""
     if isinstance(node, yaml.MappingNode):
         data: dict[str, object] = {}
         for key_node, value_node in node.value:
@@ -121,7 +123,7 @@ def load_ops(folder: Path = OPS) -> list[Op]:
 
 
 def _check_symbols(ops: list[Op]) -> None:
-    """Raise EntryError if two names become the same C++ name, such as a.b and a_b: a dot becomes an underscore."""
+    """Raise EntryError if two operators get the same C++ name, as a.b and a_b do: dots become underscores."""
     seen: dict[str, tuple[Op, str]] = {}
     for op in ops:
         for form in op.forms():

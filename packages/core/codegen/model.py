@@ -133,13 +133,13 @@ class Op:
 
     @property
     def body_file(self) -> str:
-        """The path of the body's source file below packages/core, which depends on the kind and the family."""
+        """The path, relative to packages/core, of the source file in which the operator is implemented."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
 
     @property
     def gives_truth(self) -> bool:
-        """Whether the operator's loop writes bools (or uint8 numbers in place of bools), which have no gradient."""
+        """Whether the result has truth values, as bools or as uint8 numbers, and therefore no gradient."""
         return self.kind in ("pointwise", "reduce") and self.result in ("bool", "truth")
 
     @property
@@ -152,7 +152,9 @@ class Op:
 
     @property
     def broadcasts(self) -> bool:
-        """Whether the operands are broadcast and promoted. For a composite, the value is derived from its samples."""
+        """Whether the operands are broadcast and promoted.
+
+        A composite operator is assumed to do so if one of its samples is `pairs()`."""
         return self.kind == "pointwise" or any(s.text.startswith("pairs(") for s in self.samples)
 
     @property

@@ -1,4 +1,4 @@
-"""The key `onnx`: the export of an operator to ONNX.
+"""The key `onnx` of an operator's YAML entry, which describes how the operator is exported to ONNX.
 
 The value is the word `function` if rushlight_graph has a function for the operator. For other operators, the value is an
 expression of ONNX's operators in Python's syntax:
@@ -44,7 +44,7 @@ def check_onnx(op: Op) -> None:
     known = {a.name for a in op.schema.arguments} | {"inf"}
     for node in ast.walk(tree):
         if not isinstance(node, _NODES) or (isinstance(node, ast.keyword) and node.arg is None):
-            raise OnnxRuleError(f"onnx {op.onnx!r}: {ast.unparse(node)!r} is not a part of an expression")
+            raise OnnxRuleError(f"onnx {op.onnx!r}: {ast.unparse(node)!r} is not allowed in an expression")
         if not isinstance(node, ast.Name):
             continue
         if id(node) in functions:

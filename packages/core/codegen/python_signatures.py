@@ -1,4 +1,4 @@
-"""Signatures in Python's syntax, for stubs, docstrings, pages and `inspect.signature`.
+"""Signatures in Python's syntax, for stubs, docstrings, documentation pages and `inspect.signature`.
 
 Note [Signatures of builtins]
 `inspect.signature` reads the signature of a function that is written in C from the beginning of its docstring: a line
@@ -78,7 +78,7 @@ def hidden(op: Op) -> bool:
 
 
 def names_of(ops: list[Op]) -> dict[str, list[Op]]:
-    """Return a dict that maps each name to its overloads. In-place forms have names with a trailing underscore."""
+    """Return a dict from each Python name to its overloads. In-place forms have names with a trailing underscore."""
     inplace: dict[str, list[Op]] = {}
     for op in ops:
         if "inplace" in op.variants and not op.is_inplace:
@@ -87,7 +87,7 @@ def names_of(ops: list[Op]) -> dict[str, list[Op]]:
 
 
 def form_of(op: Op, name: str) -> Form:
-    """Return the form of `op` that `name` calls: the first form if `name` is `op.base`, else the in-place form."""
+    """Return the form of `op` that Python calls by `name`: the first one for `op.base`, the in-place form for `op.base_`."""
     natural = op.forms()[0]
     return natural if name == op.base else next(f for f in op.forms() if f.kind == "InPlace")
 
@@ -139,7 +139,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
 
 
 def widest(group: list[Op], name: str, method: bool) -> Signature:
-    """Return the signature that represents all overloads of a name: see Note [Signatures of builtins]."""
+    """Return the one signature that stands for all overloads of a name: see Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
     # If an overload has two signatures, use the second, with separate arguments, because programs call it in this form.
     shown = max(
@@ -156,7 +156,7 @@ def widest(group: list[Op], name: str, method: bool) -> Signature:
 
 
 def text_signature(spelling: str, shown: Signature, method: bool) -> str:
-    """Return the beginning of a docstring in C, from which `inspect.signature` reads the signature."""
+    """Return the first lines of the docstring of a function in C, from which `inspect.signature` reads the signature."""
     first = (Parameter("$self", ""),) if method else ()
     return f"{spelling}{replace(shown, parameters=first + shown.parameters).untyped()}\n--\n\n"
 

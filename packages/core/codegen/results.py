@@ -53,7 +53,7 @@ class ResultError(ValueError):
 
 
 def check_result(op: Op) -> None:
-    """Raise ResultError if `result` is not allowed for the kind."""
+    """Raise ResultError if the key `result` of an operator has a value that is invalid for its kind."""
     if op.kind in WORDS:
         if op.result not in WORDS[op.kind]:
             raise ResultError(
@@ -69,7 +69,7 @@ def check_result(op: Op) -> None:
     known = {a.name for a in op.schema.arguments} | {*FUNCTIONS, *DTYPES, "default"}
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
-            raise ResultError(f"result {op.result!r}: {ast.unparse(node)!r} is not a part of a rule")
+            raise ResultError(f"result {op.result!r}: {ast.unparse(node)!r} is not allowed here")
         if isinstance(node, ast.Attribute) and node.attr not in ("dtype", "shape"):
             raise ResultError(f"result {op.result!r}: only `.dtype` and `.shape` of an argument can be used")
         if isinstance(node, ast.Name) and node.id not in known:
@@ -101,5 +101,9 @@ def _compiled(text: str) -> Any:
 
 
 def evaluate(rule: str, arguments: dict[str, Any], names: dict[str, Any]) -> Any:
-    """Evaluate a rule for the arguments of a call. `names` maps the names in a rule to objects."""
+    """Return the dtype of a call's result: the value of the expression `rule`; see `rule_of`.
+
+    `arguments` maps the names of arguments to their values, and `names` maps the other names in the rule to
+    objects.
+    """
     return eval(_compiled(rule), {"__builtins__": {}}, names | arguments)

@@ -16,7 +16,11 @@ class SchemaError(ValueError):
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter. `fill` is the n of `int[n]`, where one int is repeated n times. `write` is true for `Tensor(w!)`."""
+    """A parameter of an operator.
+
+    `fill` is the n of `int[n]`: a single int is accepted, too, and repeated n times. `write` is true for
+    `Tensor(w!)`, a tensor that the operator modifies.
+    """
 
     name: str
     type: Type
@@ -105,7 +109,7 @@ def cpp_name(name: str) -> str:
 
 
 def cpp_default(a: Argument) -> str:
-    """Return the default as a C++ initialiser. A list may have a default only if `kInts<...>` can express that default."""
+    """Return the default value of a parameter as C++ code. If the default is a list, it must contain ints."""
     value = a.default
     if value is None:
         return {"Tensor?": "Tensor()", "Generator?": "nullptr"}.get(a.type.name, "std::nullopt")

@@ -1,4 +1,4 @@
-"""The key `shapes`: the shapes of arguments and results, if the kind of the operator does not determine them.
+"""The key `shapes` of a YAML entry: shapes of arguments and results that `kind` does not determine.
 
     shapes:
       input: (*, n, m)                  a name is a size; `*` is any number of dimensions, which are broadcast
@@ -64,7 +64,7 @@ def check_shapes(op: Op) -> None:
             if other not in arguments:
                 raise ShapesError(f"shapes of {name}: {other!r} is not an argument")
     if op.returns and any(name in op.shapes for name in result_names(op)):
-        raise ShapesError("the shapes of results are defined by the key 'returns' already")
+        raise ShapesError("the key 'returns' already defines the shapes of the results")
 
 
 def reduced_in_words(op: Op, argument: str = "input") -> str:

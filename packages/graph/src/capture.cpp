@@ -52,7 +52,7 @@ class Provider {
         std::lock_guard lock(mutex);
         if (captures[index()] == 0) {
             RL_CHECK(!fallback_of(stage_of(level)), throw_runtime,
-                     "capture: other code already uses the stage '%s'\n"
+                     "capture: other code already intercepts the calls of operators (dispatch stage '%s')\n"
                      "hint: capture outside of autograd.graph.allow_mutation_on_saved_tensors",
                      level == Level::Above ? "tracer" : "recorder");
             install_fallback(stage_of(level), traced);
@@ -165,7 +165,7 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
         const bool autocast = dispatch_state.on & bit(Stage::Autocast);
         needs_below = needs_below || autocast;
         RL_CHECK(!autocast, throw_not_implemented,
-                 "capture: %s%s runs under autocast, which can be captured only below gradients", op.name,
+                 "capture: %s%s is under autocast, which only captures below gradients can record", op.name,
                  here().c_str());
     }
     each_tensor(stack, [&](const Tensor& t, size_t) {
@@ -174,7 +174,7 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
             needs_below = needs_below || inside;
             RL_CHECK(
                 !inside, throw_not_implemented,
-                "capture: %s%s is inside a transform (vmap, jvp), which can be captured only below gradients",
+                "capture: %s%s is inside a transform (vmap, jvp), which only captures below gradients can record",
                 op.name, here().c_str());
         }
         RL_CHECK(!is_sparse(t), throw_not_implemented,
@@ -217,8 +217,8 @@ void Recorder::check_offset(const Node& node, const Operator& op) const {
     for (const Tensor& t : from_outside_)
         if (const Known& known = known_.at(t.impl()); graph_.values[known.value].memory == memory)
             RL_CHECK(t.impl()->offset() == 0 && reach <= t.numel(), throw_not_implemented,
-                     "capture: %s%s uses an offset in the memory of an input or constant that is a part of a "
-                     "larger tensor, which cannot be captured so far",
+                     "capture: %s%s uses an offset from the beginning of the memory of an input or constant, "
+                     "which is a part of a larger tensor; this cannot be captured so far",
                      op.name, here().c_str());
 }
 
@@ -370,7 +370,7 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
 ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op) {
     const Operator* as_strided = find_operator("as_strided");
     RL_CHECK(graph_.values[memory].type.dtype == t.dtype(), throw_not_implemented,
-             "capture: %s%s uses memory of dtype %s as %s, without an operator that converts it", op.name,
+             "capture: %s%s uses memory of dtype %s as %s, but no view(dtype) was recorded", op.name,
              here().c_str(), name(graph_.values[memory].type.dtype), name(t.dtype()));
     Node node;
     node.op = operator_index(*as_strided);
@@ -671,7 +671,7 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     if (level == Level::Above && !changed_gradients_.empty()) {
         needs_below = true;
         throw_not_implemented(
-            "capture: the gradient of '%s' was set, which can be captured only below gradients",
+            "capture: the gradient of '%s' was set, which only captures below gradients can record",
             changed_gradients_[0].name.c_str());
     }
     for (const Tensor& output : outputs) {
@@ -709,7 +709,7 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
         const auto [first, alone] = owner.emplace(constants_[i].impl()->storage(), i);
         RL_CHECK(alone || !(constant.written || graph_.constants[first->second].written),
                  throw_not_implemented,
-                 "capture: '%s' and '%s' share memory that is written, which cannot be captured so far",
+                 "capture: '%s' and '%s' share memory that is modified in place, which cannot be captured",
                  graph_.constants[first->second].name.c_str(), constant.name.c_str());
     }
     graph_.metadata = std::move(metadata);

@@ -142,7 +142,8 @@ Recorded record_block(Recorder& r, const BlockFunction& function, TensorList giv
     try {
         std::vector<Tensor> outputs = function(inputs);
         for (const Tensor& t : outputs)
-            RL_CHECK(t.defined(), throw_type, "capture: a branch or loop returns no tensor");
+            RL_CHECK(t.defined(), throw_type,
+                     "capture: a branch or loop must not return an undefined tensor");
         Block block = r.close_block(outputs, copied);
         return {std::move(block), std::move(outputs)};
     } catch (...) {

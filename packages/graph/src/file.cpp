@@ -179,7 +179,7 @@ Contents read(const Shared& bytes) {
     for (const Constant& constant : graph.constants) {
         auto at = extents.find(constant.name);
         if (at == extents.end())
-            fail("the file has no tensor '" + constant.name + "', a constant of its graph");
+            fail("the file has no data for the constant '" + constant.name + "' of its graph");
         contents.constants.push_back(
             read_constant(constant, graph.values[constant.value].type, at->second, bytes, start));
     }

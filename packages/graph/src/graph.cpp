@@ -89,9 +89,10 @@ class Verifier {
         for (const Moving& size : moving)
             if (size.item >= type.sizes.size() || size.expression >= graph_.expressions.size())
                 fail("value %zu refers to a size that is not defined", index);
-        if (memory > index) fail("value %zu shares memory with %u, which comes later", index, memory);
+        if (memory > index) fail("value %zu shares memory with value %u, which comes later", index, memory);
         if (graph_.values[memory].memory != memory)
-            fail("value %zu must refer to the first value that has the same memory, got %u", index, memory);
+            fail("value %zu must refer to the first value that shares its memory, not to value %u", index,
+                 memory);
     }
 
     void define(ValueId id, const std::string& what, bool by_node = false) {
@@ -129,12 +130,12 @@ class Verifier {
 
     void check_node(const Node& node) {
         if (std::max(node.line, node.module) >= graph_.texts.size())
-            fail("node %zu refers to a string that does not exist: there are only %zu", number_,
+            fail("node %zu refers to a string that does not exist: the program has only %zu strings", number_,
                  graph_.texts.size());
         if (node.control != ControlFlow::None) return check_control_flow(node);
         if (!node.blocks.empty()) fail("%s calls an operator, so it must not have blocks", name().c_str());
         if (node.op >= graph_.operators.size())
-            fail("node %zu calls operator %u, but there are only %zu", number_, node.op,
+            fail("node %zu calls operator %u, but the program has only %zu operators", number_, node.op,
                  graph_.operators.size());
         const Operator* op = operators_[node.op];
         const SchemaText& schema = schemas_[node.op];
@@ -180,8 +181,8 @@ class Verifier {
         if (!block_) return;
         const auto check = [&](ValueId id) {
             if (!is_own(id))
-                fail("%s writes value %u, whose memory was not allocated in the same block", name().c_str(),
-                     id);
+                fail("%s modifies value %u in place, but its memory was not allocated in the same block",
+                     name().c_str(), id);
         };
         if (auto* use = std::get_if<Use>(&argument)) check(use->value);
         else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
@@ -201,7 +202,7 @@ class Verifier {
         if (node.arguments.size() != (is_scan ? 2 : 1))
             fail("%s has %zu arguments, needs %d", name().c_str(), node.arguments.size(), is_scan ? 2 : 1);
         if (!node.writes.empty() || !node.moving.empty())
-            fail("%s must not write to its arguments or depend on dynamic sizes", name().c_str());
+            fail("%s must not modify its arguments in place or depend on dynamic sizes", name().c_str());
         std::vector<TensorType> given, made, last;  // types of a block's inputs and outputs, and of results
         if (is_cond) {
             const auto* pred = std::get_if<Use>(&node.arguments[0]);
@@ -247,7 +248,8 @@ class Verifier {
             }
             if (last.size() != made.size() ||
                 !std::equal(made.begin(), made.begin() + static_cast<ptrdiff_t>(carried), last.begin()))
-                fail("%s: results must have the types of the carried tensors", name().c_str());
+                fail("%s: needs one result for each carried tensor, of the same dtype and shape",
+                     name().c_str());
         }
         for (size_t i = 0; i < blocks.size(); ++i) {
             const bool is_condition = node.control == ControlFlow::WhileLoop && i == 0;

@@ -63,7 +63,7 @@ void verify_sizes(const Graph& graph) {
                      "program: expression %zu uses an expression that is defined later", i);
             weight += weights[e.left] + weights[e.right];
         }
-        RL_CHECK(weight <= kLargestExpression, throw_value, "program: expression %zu is too large", i);
+        RL_CHECK(weight <= kLargestExpression, throw_value, "program: expression %zu has too many terms", i);
         weights.push_back(weight);
     }
 }
@@ -93,7 +93,8 @@ std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64_t>& sy
                 number = floor_divide(numbers[e.left], numbers[e.right]);
                 break;
         }
-        RL_CHECK(!overflows, throw_value, "program: the size %s is beyond int64", to_text(graph, e).c_str());
+        RL_CHECK(!overflows, throw_value, "program: the size %s exceeds the range of int64",
+                 to_text(graph, e).c_str());
         numbers.push_back(number);
     }
     return numbers;

@@ -254,8 +254,8 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "too many arguments": (set_to([{"values": []}, {"values": []}], "arguments"), "has 2 arguments, needs 1"),
     "an argument that is not a list": (set_to([3], "arguments"), "argument 0 must be a list of tensors"),
     "a missing tensor": (set_to([{"values": [None, None]}], "arguments"), "argument 0 contains None"),
-    "nothing is carried": (set_to([{"values": []}], "arguments"), "results must have the types of the carried tensors"),
-    "no results": (set_to([], "results"), "results must have the types of the carried tensors"),
+    "nothing is carried": (set_to([{"values": []}], "arguments"), "needs one result for each carried tensor"),
+    "no results": (set_to([], "results"), "needs one result for each carried tensor"),
     "a result that is none": (set_to([None, None], "results"), "result 0 must be a tensor"),
     "inputs that are missing": (set_to([], "blocks", 0, "inputs"), "a block has 0 inputs, needs 2"),
     "inputs of other types": (lambda g: loop(g)["blocks"][1]["inputs"].reverse(), "inputs of a block must have the type"),
@@ -288,7 +288,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     ),
     "a write to what is outside": (
         lambda g: loop(g)["blocks"][1]["nodes"][0].update(writes=[0]),
-        "whose memory was not allocated in the same block",
+        "its memory was not allocated in the same block",
     ),
     "blocks of a call": (
         lambda g: loop(g)["blocks"][1]["nodes"][0].update(control="cond", blocks=[]),

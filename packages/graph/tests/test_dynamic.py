@@ -491,9 +491,9 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "overflow": (
         lambda g: g["expressions"].extend([{"number": 2**62}, {"*": [0, len(g["expressions"])]}]),
-        "is beyond int64",
+        "exceeds the range of int64",
     ),
-    "a tree that is too large": (doubled, "is too large"),
+    "a tree that is too large": (doubled, "has too many terms"),
     "no occurrence": (lambda g: g["symbols"][0].update(places=[]), "belongs to no input"),
     "input": (lambda g: g["symbols"][0]["places"][0].update(input=3), "an input that does not exist"),
     "dimension": (lambda g: g["symbols"][0]["places"][0].update(dim=3), "an input that does not exist"),

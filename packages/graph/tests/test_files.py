@@ -275,7 +275,7 @@ def test_large_graphs_are_a_tensor_of_the_file(tmp_path: Path, function_module: 
 def test_weights_of_another_model(counting: Any, linear: Any) -> None:
     _, graph, _ = parts(export(counting, (X,)).program.to_bytes())
     header, _, data = parts(export(linear, (X,)).program.to_bytes())
-    with pytest.raises(ValueError, match="the file has no tensor 'calls', a constant of its graph"):
+    with pytest.raises(ValueError, match="the file has no data for the constant 'calls' of its graph"):
         Program.from_bytes(joined(header, graph, data))
 
 

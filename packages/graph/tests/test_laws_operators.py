@@ -156,7 +156,9 @@ CALLS = {
     "put_": lambda x, i: x.put_(i, core.ones(2)),
     "scatter_": lambda x, i: core.zeros(2, 3).scatter_(0, i.expand(3, 2).t(), x),
     "scatter_ of a number": lambda x, i: x.scatter_(0, i.expand(3, 2).t(), 7.0),
-    "scatter_ with a reduction": lambda x, i: x.scatter_(0, i.expand(3, 2).t(), core.ones(2, 3), reduce="add"),
+    "scatter_ with a reduction": lambda x, i: x.scatter_(
+        0, i.expand(3, 2).t(), core.ones(2, 3), reduce="add"
+    ),
     "scatter_ of a number with a reduction": lambda x, i: x.scatter_(
         0, i.expand(3, 2).t(), 7.0, reduce="multiply"
     ),

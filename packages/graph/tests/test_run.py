@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said(model: Path, tmp_path: Path) -> None:
         (
             (model, "--input", x, *["--output", tmp_path / "y"] * 3),
             1,
-            "got 3 outputs, but the program has 2",
+            "got 3 --output files, but the program has 2",
         ),
         ((model, "--input", x, "--output", tmp_path / "no" / "y"), 1, "cannot write"),
         ((x,), 1, "program:"),

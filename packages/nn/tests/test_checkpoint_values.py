@@ -156,7 +156,7 @@ def test_described_classes_are_not_unsafe(tmp_path):
 
 def test_the_older_layout_cannot_describe_classes():
     for value in (Point(1, 2), Color.RED):
-        with pytest.raises(TypeError, match=r"cannot describe the class .*\n.*add_safe_globals"):
+        with pytest.raises(TypeError, match=r"cannot store the class .*\n.*add_safe_globals"):
             through(value, _use_new_zipfile_serialization=False)
     with serialization.safe_globals([Point]):
         assert type(through(Point(1, 2), _use_new_zipfile_serialization=False)) is Point
@@ -205,7 +205,7 @@ def test_storages(zipped):
     bytes_alone = core.arange(3, dtype=core.uint8).untyped_storage()
     value = {"typed": tensor.storage(), "tensor": tensor[1:], "bytes": bytes_alone}
     if not zipped:
-        with pytest.raises(TypeError, match="PyTorch's layout before"):
+        with pytest.raises(TypeError, match="PyTorch's file format before"):
             through(value, _use_new_zipfile_serialization=False)
         del value["bytes"]
     found = through(value, format="pytorch", _use_new_zipfile_serialization=zipped)
@@ -223,7 +223,7 @@ def test_storages(zipped):
 
 def test_storages_that_cannot_be_saved():
     tensor = core.arange(4, dtype=core.float32)
-    with pytest.raises(ValueError, match="both with and without a dtype"):
+    with pytest.raises(ValueError, match="also saved by a tensor or storage of another dtype"):
         through([tensor.untyped_storage(), tensor.storage()], format="pytorch")
     flags = tensor > 1
     with pytest.raises(ValueError, match="as bools and as another dtype"):

@@ -104,7 +104,7 @@ def test_when_checksums_are_compared(name, tmp_path):
     data = path.read_bytes()
     path.write_bytes(data.replace(b"\0\0\x80\x3f", b"\0\0\x80\x40", 1))
     for options in ({}, {"verify": True}, {"mmap": True, "verify": True}):
-        with pytest.raises(CheckpointError, match="checksum does not match"):
+        with pytest.raises(CheckpointError, match=r"checksum.* does not match"):
             load(path, **options)
     for options in ({"verify": False}, {"mmap": True}, {"mmap": True, "verify": False}):
         assert load(path, **options)["a"].tolist() == [4.0, 1.0, 1.0, 1.0]
@@ -181,7 +181,7 @@ def test_an_altered_copy_is_noticed(tmp_path):
     data = (tmp_path / "x").read_bytes()
     assert data.count(b"\0\0\x40\x40") == 10
     (tmp_path / "x").write_bytes(data[:-1] + b"\x41")
-    with pytest.raises(CheckpointError, match="'b' was altered"):
+    with pytest.raises(CheckpointError, match="checksum of tensor 'b' does not match"):
         load(tmp_path / "x")
 
 

@@ -312,7 +312,7 @@ def test_every_truncation_is_noticed(good, tmp_path):
         with pytest.raises(CheckpointError, match=r"cut\.ckpt"):
             load(path)
     path.write_bytes(good + b"\0")
-    with pytest.raises(CheckpointError, match="truncated or altered"):
+    with pytest.raises(CheckpointError, match="truncated or damaged"):
         load(path)
     assert path.read_bytes() == good + b"\0"
 

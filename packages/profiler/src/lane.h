@@ -37,7 +37,7 @@ struct Record {
     Kind kind;
     Device device;
 };
-static_assert(sizeof(Record) == 64, "a record fills one line of the cache");
+static_assert(sizeof(Record) == 64, "a Record must have the size of a cache line");
 
 struct Details {
     uint64_t position = 0;

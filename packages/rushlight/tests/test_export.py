@@ -314,7 +314,7 @@ def test_a_second_call_that_computes_something_else_is_refused(function: Any, si
     attributes = {"calls": 0, "seen": {}, "kept": [], "window": window, "cache": None, "flag": False}
     model = nn.Sequential(Stateful(function, **attributes))
     with pytest.raises(
-        NotImplementedError, match=r"computes with '0\.\w+(\.\w+)?', which a call changes(.|\n)*hint"
+        NotImplementedError, match=r"each call of the module changes '0\.\w+(\.\w+)?', (.|\n)*hint"
     ):
         torch.export.export(model, (torch.arange(12.0).reshape(4, 3),), dynamic_shapes=sizes)
     for name, value in {"calls": 0, "seen": {}, "kept": [], "cache": None, "flag": False}.items():

@@ -191,7 +191,7 @@ def test_values_can_be_annotated() -> None:
     assert "add : 'a sum' = x + 1" in traced.code
     assert torch.equal(traced(X), X + 1)
     assert annotate(3, int) == 3
-    with pytest.raises(RuntimeError, match="'add' has the type"):
+    with pytest.raises(RuntimeError, match="'add' already has the type"):
         fx.symbolic_trace(lambda x: annotate(annotate(x + 1, int), int))
 
 

@@ -1,4 +1,4 @@
-"""Automatic differentiation for rushlight. Importing this package adds gradients to the tensors of rushlight-core.
+"""Automatic differentiation for rushlight. Importing the package enables it for rushlight-core's tensors.
 
 After the import, tensors have `backward`, `grad_fn` and hooks, and operators on tensors that require grad are recorded.
 """

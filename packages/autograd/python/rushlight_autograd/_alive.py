@@ -130,7 +130,7 @@ class _World:
         self.hidden |= {id(pair) for pair in self.locals} | {id(pair[1]) for pair in self.locals}
 
     def tensors(self) -> list[Any]:
-        """Return every tensor and node to which a container or a variable refers."""
+        """Return all tensors and autograd nodes to which a local variable or an object in memory refers."""
         kinds = (Tensor, _C.Node, _C.FunctionCtx)
         found: dict[int, Any] = {}
         for _, variables in self.locals:
@@ -186,9 +186,11 @@ class _World:
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """Yield pairs (object, rest of the path) for the objects through which `referrer` refers to `value`.
+        """Yield the objects through which `referrer` refers to `value`, with their paths to the tensor.
 
-        If the path ends at a variable, yield the complete path and an empty string."""
+        `rest` is the path from `value` to the tensor, such as ".weight". If `referrer` is the scope of a
+        variable that refers to `value`, yield the path that begins with the name of the variable, and an
+        empty string."""
         if isinstance(referrer, dict):
             names = [key for key, held in referrer.items() if held is value]
             owner = _owner(referrer)

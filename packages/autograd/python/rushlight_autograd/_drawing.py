@@ -193,7 +193,10 @@ def _set_layers(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> None:
 
 
 def _with_bends(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> list[list[int]]:
-    """Return each edge as a chain of boxes, one in every layer that it crosses."""
+    """Return each edge as a list of the indices of its boxes, one in every layer from its start to its end.
+
+    A bend is added to `boxes` for every layer between the start and the end.
+    """
     chains = []
     for a, b, _ in edges:
         chain = [a]
@@ -313,7 +316,10 @@ def _svg(
 
 
 def _curve(chain: list[_Box]) -> str:
-    """Return the SVG path of an edge from its upper to its lower box. The path is vertical in the layers between them."""
+    """Return the SVG path of an edge from its upper to its lower box.
+
+    The path is vertical where it crosses a layer between the two boxes.
+    """
     x, y = chain[0].x, chain[0].y + chain[0].height / 2
     path = f"M{x:.1f},{y:.1f}"
     for box in chain[1:]:

@@ -246,10 +246,10 @@ class _Check:
         return core.where(values < 0.5, values - 1.0, values)
 
     def differences(self, i: int, direction: Tensor) -> list[Tensor]:
-        """Return the central differences of the outputs when input i is moved along a direction.
+        """Return the derivatives of the outputs along a direction of input i, from central differences.
 
-        The values of the input are changed in place and restored, because the function may also use the same tensor in
-        another way, for example as a parameter of a module.
+        The values of the input are changed in place and restored, because the function may also use the same
+        tensor in another way, for example as a parameter of a module.
         """
         sides = []
         before = self.args[i].detach().clone()
@@ -382,9 +382,9 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Replace sparse inputs by their stored values: return a function that takes these values, and its arguments.
+    """Return `func` as a function of the values that its sparse inputs store, and that function's inputs.
 
-    If no input is sparse, return `func` and its arguments.
+    If no input is sparse, return `func` and its inputs unchanged.
     """
     args = list(_tuple(inputs))
     if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):

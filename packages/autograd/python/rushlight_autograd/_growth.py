@@ -1,4 +1,4 @@
-"""The warning about graphs that grow from iteration to iteration. growth.cpp finds such graphs."""
+"""The warning about autograd graphs that grow from iteration to iteration. growth.cpp finds such graphs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from rushlight_autograd._alive import nodes_above
 
 
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
-    """Warn about a line of code that uses results whose graphs a backward pass has already used.
+    """Warn about a line such as `total += loss`, which keeps graphs in memory that backward() has used.
 
-    If `extended` is true, `site` is the line that uses the results. Otherwise, `site` is the line that computed the results,
-    and the line that uses them is the site of a node with an edge to `sample`.
+    If `extended` is true, `site` is this line. Otherwise, `site` is the line that computed `loss`. The node
+    of this operation is then `sample`, and the line to warn about is the one that recorded an edge to
+    `sample`.
     """
     made = ""
     if not extended:

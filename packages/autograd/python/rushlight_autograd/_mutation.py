@@ -32,7 +32,7 @@ class _Saved:
 
 
 class SavedBook:
-    """The saved tensors of one `with` block, grouped by their memory."""
+    """The tensors that nodes saved inside one `with` block, grouped by storage."""
 
     def __init__(self) -> None:
         self.entries: dict[int, WeakSet[_Saved]] = {}
@@ -155,7 +155,7 @@ def _written(name: str) -> tuple[int, ...]:
 
 
 def _marked(schema: str) -> tuple[int, ...]:
-    """Return the indices of the marked arguments: (0,) for `add_(Tensor(a!) input, ...)`."""
+    """Return the positions of the arguments to be modified: (0,) for `add_(Tensor(a!) input, ...)`."""
     inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")]
     found, depth, start, number = [], 0, 0, 0
     parts: list[str] = []

@@ -29,7 +29,7 @@ class VmapInfo(NamedTuple):
 
 
 def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
-    """Call `function.apply(*args)` with batched arguments, once for all examples of the innermost level."""
+    """Call `function.apply(*args)` inside vmap, once for all examples of the innermost vmap."""
     peeled = [_peel(x) if isinstance(x, Tensor) and x._is_batched() else None for x in args]
     number, randomness = max((p[1], p[2]) for p in peeled if p is not None)
     values, in_dims, size = list(args), [None] * len(args), 0
@@ -45,8 +45,8 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
     if not own and not function.generate_vmap_rule:
         raise RuntimeError(
             f"{function.__name__}: cannot be used inside vmap, because it defines no rule for batches\n"
-            "hint: set generate_vmap_rule = True where forward and backward are made of operators, or write a static "
-            "method vmap(info, in_dims, *args) that returns (output, out_dims)"
+            "hint: set generate_vmap_rule = True if forward and backward call only operators, or write a "
+            "static method vmap(info, in_dims, *args) that returns (output, out_dims)"
         )
     with _outside(number):
         if own:
@@ -90,9 +90,9 @@ def _outside(number: int) -> Iterator[None]:
 
 @contextmanager
 def _on_all_examples(ctx: Any, grads: tuple[Any, ...]) -> Iterator[None]:
-    """Return a context manager that hides the levels of vmap in which no gradient is batched.
+    """Return a context manager that suspends the levels of vmap in which none of `grads` is batched.
 
-    A backward pass inside vmap runs once, on tensors that contain all examples of the hidden levels.
+    In these levels, the backward pass runs once, on tensors that contain all examples.
     """
     # The method of a generated Function inside another one runs on batched tensors, in the levels of the outer one.
     hides = not isinstance(ctx, _Context) and _suspend_other_batches([g for g in grads if g is not None])
@@ -110,7 +110,10 @@ class _Rule(NamedTuple):
 
 
 class _Context:
-    """The `ctx` of a Function that runs on batched tensors. Saved tensors are stored in the outer context, unbatched."""
+    """The `ctx` that a generated Function passes to the methods of the original Function.
+
+    The tensors that the Function saves are stored, with all examples, in the `ctx` of the generated Function.
+    """
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -138,7 +141,7 @@ class _Context:
 
 
 class _Generated(Function):
-    """A Function that computes all examples, generated from a Function that computes one example."""
+    """A Function that computes a whole batch, generated from a Function that computes one example."""
 
     generate_vmap_rule = True
 
@@ -192,7 +195,7 @@ class _Generated(Function):
 
 
 class _GeneratedWithJvp(_Generated):
-    """A generated Function that computes all examples and uses the `jvp` of the original Function."""
+    """A generated Function whose `jvp` calls the `jvp` of the original Function on the whole batch."""
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:

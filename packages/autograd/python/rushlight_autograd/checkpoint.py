@@ -269,7 +269,7 @@ def checkpoint_sequential(
 
 
 class _Slot:
-    """A placeholder for a saved tensor."""
+    """A placeholder that a node saves instead of a tensor, which the backward pass computes again."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.kind = tuple(tensor.shape), tensor.dtype
@@ -286,8 +286,8 @@ _locks: dict[str, Any] = {}
 def _alone() -> Iterator[None]:
     """Let only one thread recompute at a time, because a recomputation sets the random state of the process.
 
-    Branches of a backward pass may run at the same time. A backward pass inside a recomputation runs on this thread
-    only, because other threads would wait for the recomputation.
+    Threads that run branches of one backward pass may call this function at the same time. A backward pass
+    inside a recomputation runs on one thread only: others would wait for the lock until this pass ends.
     """
     import threading
 

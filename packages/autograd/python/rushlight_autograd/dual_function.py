@@ -10,7 +10,10 @@ from rushlight_core import Tensor
 
 
 def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
-    """Call `function.apply(*args)` with arguments that have tangents of `level` and possibly of outer levels."""
+    """Call a custom Function with dual tensors, and return its outputs as dual tensors.
+
+    `level` is the innermost forward-mode level at which an argument has a tangent. The tangents of the
+    outputs at this level come from `function.jvp`."""
     tangents = tuple(_unpack_dual(x, level)[1] if isinstance(x, Tensor) else None for x in args)
     versions = [x._version if isinstance(x, Tensor) else 0 for x in args]
     output, found = _function_jvp(function, args, tangents, level)

@@ -107,8 +107,8 @@ class Function(FunctionCtx):
         """Return the tangents of the results of `forward`, in forward mode. Subclasses may define this method.
 
         If a subclass does not define `jvp`, forward mode differentiates the operators that `forward` calls.
-        These tangents have no graph, so reverse mode over forward mode, such as `grad` of `jvp`, raises
-        NotImplementedError. To allow such derivatives, define `jvp`.
+        These tangents have no autograd graph, so reverse mode over forward mode, such as `grad` of `jvp`,
+        raises NotImplementedError. To allow such derivatives, define `jvp`.
 
         Args:
             ctx: the context of forward; `ctx.saved_tensors` contains the tensors that were passed to
@@ -141,7 +141,7 @@ class Function(FunctionCtx):
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run `forward`, and record the call in the graph if an argument requires grad."""
+        """Run `forward`, and record the call in the autograd graph if an argument requires grad."""
         if len(args) < len(cls._defaults) and _REQUIRED not in cls._defaults[len(args) :]:
             args += cls._defaults[len(args) :]
         return _function_apply(cls, args)
@@ -206,7 +206,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Once(Function):
-    """A Function that returns its first `count` arguments, and raises an error if they are differentiated."""
+    """A Function that returns its first `count` arguments, and whose backward pass raises RuntimeError."""
 
     @staticmethod
     def forward(ctx: Any, function: str, count: int, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions that inspect and draw the recorded graph, and that change how tensors are saved for gradients."""
+"""Functions that inspect and draw the autograd graph, and that change how it saves tensors."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ else:
     class Node(ABC):  # noqa: B024
         """The record of an operator in the graph: `tensor.grad_fn`, or the context of a `Function`.
 
-        `name()` is the operator's name, `next_functions` are the nodes that receive its gradients, `metadata` is a dict in
-        which a program can store objects, and `site` is the line that recorded the operator. `register_hook(fn(grad_inputs,
-        grad_outputs))` and `register_prehook(fn(grad_outputs))` register hooks; `_saved_<argument>` returns a saved tensor.
+        `name()` is the operator's name, `next_functions` contains a pair (node, output number) for each input
+        gradient, `metadata` is a dict in which a program can store objects, and `site` is the source line
+        that called the operator. `register_hook(fn(grad_inputs, grad_outputs))` and
+        `register_prehook(fn(grad_outputs))` register hooks; `_saved_<argument>` returns a saved tensor.
         """
 
     Node.register(_C.Node)
@@ -201,7 +202,8 @@ def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
     """Return a context manager within which tensors that were saved for the backward pass may be changed in place.
 
     A tensor that the graph needs is copied immediately before it is first changed in place. The backward pass
-    may run inside or after the block. A write after the block raises an error in the backward pass, as usual.
+    may run inside or after the block. If a saved tensor is changed in place after the block, the backward
+    pass raises an error, as usual.
     The context manager yields an object whose attribute `copies` is the number of copies that were made.
 
     Raises:

@@ -1,4 +1,7 @@
-"""Jacobians and Hessians: jacrev, jacfwd, hessian. Rows or columns are computed as a batch."""
+"""Jacobians and Hessians: jacrev, jacfwd, hessian.
+
+jacrev computes the rows of a Jacobian as one batch, and jacfwd computes the columns as one batch.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def batched_gradients(
     retain_graph: bool = True,
     compute: Callable[..., list[Tensor]] = gradients,
 ) -> list[Tensor]:
-    """Compute the gradients for many vectors, which are batched along dimension 0, in one pass."""
+    """Compute vector-Jacobian products in one backward pass for many vectors, batched along dimension 0."""
     count = vectors[0].shape[0]
     with batch_level(count, passive=True):
         rows = [_batch(v, 0) for v in vectors]
@@ -74,7 +77,10 @@ def _check_chunk(name: str, chunk_size: int | None) -> None:
 
 
 def _check_real(name: str, what: str, tensors: Sequence[Tensor]) -> None:
-    """Check that there are tensors, and that they are real. Complex functions may have no complex derivative."""
+    """Raise RuntimeError if `tensors` is empty or contains a complex tensor.
+
+    A function of complex numbers need not have a complex derivative.
+    """
     if not tensors:
         raise RuntimeError(f"{name}: {what} must contain a tensor")
     for t in tensors:
@@ -108,9 +114,10 @@ def jacrev(
         _preallocate_and_copy: accepted for compatibility; has no effect.
 
     Returns:
-        a function that takes the arguments of `func`. Its result has the structure of the output of `func`, but
-        each tensor of the output is replaced by its Jacobians, in a container with the structure of the
-        argument. If `argnums` is a tuple, each tensor is replaced by a tuple of such containers, one for each
+        a function that takes the arguments of `func`. Its result is the output of `func`, with each tensor
+        replaced by its Jacobian with respect to the selected argument. If this argument is a container, each
+        tensor is replaced by a container of the same structure, with one Jacobian for each tensor of the
+        argument. If `argnums` is a tuple, each tensor is replaced by a tuple, with one entry for each
         selected argument. With `has_aux`, the function returns a tuple of this result and the second value of
         `func`.
 

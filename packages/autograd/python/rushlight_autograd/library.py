@@ -134,7 +134,7 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """Register a function that computes a batch of calls in `vmap`. May be used as a decorator.
+        """Register the operator's batching rule, which `vmap` calls. May be used as a decorator.
 
         `func(info, in_dims, *args, **kwargs)` is called once for all examples; `info.batch_size` is their
         number. For each positional argument, `in_dims` contains the dimension along which the examples lie,
@@ -156,7 +156,7 @@ class CustomOpDef:
     # --- running ---
 
     def _arguments(self, values: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the positional and the keyword-only arguments."""
+        """Return the positional arguments as a list, and the keyword-only arguments as a dict."""
         pairs = list(zip(self._signature.parameters.values(), values, strict=True))
         named = {p.name: v for p, v in pairs if p.kind is inspect.Parameter.KEYWORD_ONLY}
         return [v for p, v in pairs if p.kind is not inspect.Parameter.KEYWORD_ONLY], named
@@ -188,8 +188,8 @@ class CustomOpDef:
         if "meta" in devices and "meta" not in self._kernels:
             if self._fake is None:
                 raise NotImplementedError(
-                    f"{self._name}: an argument is on the device 'meta', but the operator has no function for it\n"
-                    f"hint: register one with {self.__name__}.register_fake"
+                    f"{self._name}: an argument is on the device 'meta', but the operator has no function "
+                    f"for this device\nhint: register one with {self.__name__}.register_fake"
                 )
             return self._fake
         kernel = self._kernels.get(devices[0] if devices else None) or self._kernels.get(None)
@@ -410,7 +410,7 @@ def register_kernel(
 
 
 def register_vmap(op: str | CustomOpDef, func: Callable[..., Any] | None = None, /) -> Any:
-    """Register a function that computes a batch of calls of a custom operator; see `CustomOpDef.register_vmap`.
+    """Register the batching rule of a custom operator for `vmap`; see `CustomOpDef.register_vmap`.
 
     Args:
         op: the operator, or its name.

@@ -14,12 +14,12 @@ _allowed = True
 class parallel_branches:  # noqa: N801
     """A context manager within which backward passes run independent branches of the graph on several threads.
 
-    The setting applies to passes that the calling thread starts. Passes become faster if the graph has long
-    branches whose operators are too small to use all processors. Passing a node to another thread takes a few
-    microseconds. Gradients are added in the same order as in a pass on one thread, so the results are
-    identical bit for bit. While several nodes run at the same time, the operators of each node use one thread, and
-    the pass uses at most `get_num_threads()` threads. Hooks and Functions run on any of these threads, one at
-    a time; the order of hooks in different branches is not defined.
+    The setting applies to backward passes that the calling thread starts. They become faster if the graph has
+    long branches whose operators are too small to use all processors. Passing a node to another thread takes
+    a few microseconds. Gradients are added in the same order as in a pass on one thread, so the results are
+    identical bit for bit. While several nodes run at the same time, the operators of each node use one
+    thread, and the pass uses at most `get_num_threads()` threads. Hooks and Functions run on any of these
+    threads, one at a time; the order of hooks in different branches is not defined.
 
     Args:
         enabled: whether independent branches run on several threads; if False, each pass runs them one after the other.
@@ -50,7 +50,7 @@ class set_multithreading_enabled:  # noqa: N801
     further threads. False runs every node on the thread that starts the pass.
 
     Args:
-        mode: whether passes may use other threads.
+        mode: whether backward passes may use other threads.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)

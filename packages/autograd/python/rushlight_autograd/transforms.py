@@ -30,7 +30,9 @@ ArgNums = int | tuple[int, ...]
 
 
 class Transform:
-    """A context manager in which a transform runs its function, at a new level of reverse-mode differentiation.
+    """A context manager in which a transform such as `grad` runs the function that it differentiates.
+
+    Each transform is a new level of reverse-mode differentiation.
 
     Example:
         >>> with Transform() as level:
@@ -65,10 +67,12 @@ class Transform:
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
 
     def finished(self, value: Any, outer: bool | None = None) -> Any:
-        """Return a result, detached from the graph of this transform unless it is also part of an outer graph.
+        """Return a result of the transform, detached from the autograd graph of this transform.
 
-        The same holds for the tangents of the result. `outer` tells whether outer graphs are recorded; by default, whether
-        they were recorded when the transform began.
+        The result is not detached if it is also part of an outer graph, that is, the graph of an enclosing
+        transform or of the calling code. The same holds for the tangents of the result. `outer` states
+        whether outer graphs are recorded; by default, it is the value of `is_grad_enabled()` when the
+        transform was created.
         """
         if not isinstance(value, Tensor):
             return value
@@ -125,7 +129,10 @@ def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: An
 
 
 def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec]:
-    """Return the leaves of a container that must all be tensors."""
+    """Return the tensors in a nested container, and its structure.
+
+    Raise RuntimeError if the container has a leaf that is not a tensor.
+    """
     leaves, tree = flatten(value)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):

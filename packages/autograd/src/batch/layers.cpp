@@ -229,7 +229,7 @@ void random_one(Call& c) {
         c.run();
         rows.push_back(c.get<Tensor>(0));
     }
-    RL_CHECK(!rows.empty(), throw_runtime, "%s: the batch of vmap is empty", c.op.name);
+    RL_CHECK(!rows.empty(), throw_runtime, "%s: vmap needs at least one example, got none", c.op.name);
     c.give(ops::stack(rows, 0));
 }
 

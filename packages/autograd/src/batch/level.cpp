@@ -76,14 +76,15 @@ void hide_batch_levels(uint64_t levels) {
 }
 
 void show_batch_levels() {
-    RL_CHECK(current && current->hides, throw_runtime, "vmap: no level is hidden");
+    RL_CHECK(current && current->hides, throw_runtime,
+             "vmap: show_batch_levels() without hide_batch_levels()");
     for (BatchLevel* l = current->outer.get(); l; l = l->outer.get())
         if (current->hides & level_bit(*l)) --l->hidden;
     close_batch_level();
 }
 
 void close_batch_level() {
-    RL_CHECK(current, throw_runtime, "vmap: no level is open");
+    RL_CHECK(current, throw_runtime, "vmap: the end of a vmap that has not begun");
     current->open = false;
     current = Ref<BatchLevel>(current->outer);
     watch();

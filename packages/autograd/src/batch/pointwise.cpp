@@ -46,7 +46,7 @@ void pointwise(Call& c) {
         if (c.is_batched(*t)) rows |= uint64_t{1} << i;
     }
     RL_CHECK(c.op.form != Form::InPlace || !(rows & 1) || c.rank(0) == rank, throw_runtime,
-             "%s: the tensor written in place has %lld dimensions, but another operand has %lld", c.op.name,
+             "%s: the tensor to modify in place has %lld dimensions, but another operand has %lld", c.op.name,
              (long long)c.rank(0), (long long)rank);
     c.unwrap();
     for (size_t i = 0; rows >> i; ++i)

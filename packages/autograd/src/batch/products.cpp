@@ -25,7 +25,7 @@ namespace rushlight::autograd::batching {
 namespace {
 
 void check(const Call& c, bool good) {
-    RL_CHECK(good, throw_runtime, "%s: shapes %s and %s are not compatible", c.op.name,
+    RL_CHECK(good, throw_runtime, "%s: shapes %s and %s cannot be multiplied", c.op.name,
              to_string(c.tensor(0).sizes()).c_str(), to_string(c.tensor(1).sizes()).c_str());
 }
 

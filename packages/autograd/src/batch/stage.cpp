@@ -285,7 +285,8 @@ Tensor pad_rank(const Tensor& t, int64_t rank) {
     const int64_t own = t.dim() - 1;
     if (own >= rank) return t;
     int64_t sizes[kMaxDims];
-    RL_CHECK(rank < kMaxDims, throw_runtime, "a tensor has at most %d dimensions", kMaxDims);
+    RL_CHECK(rank < kMaxDims, throw_runtime,
+             "a tensor has at most %d dimensions, including the dimension of vmap's examples", kMaxDims);
     sizes[0] = t.sizes()[0];
     std::fill_n(sizes + 1, rank - own, 1);
     std::copy_n(t.sizes().data() + 1, own, sizes + 1 + rank - own);

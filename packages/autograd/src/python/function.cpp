@@ -95,7 +95,7 @@ class FunctionNode final : public Node {
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override {
         check_not_released();
         WithGil gil;
-        RL_CHECK(context_, throw_runtime, "%s: the context of this call no longer exists", name().c_str());
+        RL_CHECK(context_, throw_runtime, "%s: backward cannot run, because ctx was deleted", name().c_str());
         Object arguments(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1)));
         PyTuple_SET_ITEM(arguments.get(), 0, Py_NewRef(context_));
         for (size_t i = 0; i < grads.size(); ++i) {
@@ -390,7 +390,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     for (Py_ssize_t i = 0; c->dirty && i < PyTuple_GET_SIZE(c->dirty); ++i)
         RL_CHECK(contains(outputs.get(), PyTuple_GET_ITEM(c->dirty, i)), throw_runtime,
                  "%s: tensor %zd passed to mark_dirty() was not returned by forward\n"
-                 "hint: return every argument that forward writes in place",
+                 "hint: return every argument that forward modifies in place",
                  Py_TYPE(context.get())->tp_name, i);
 
     Ref<Node> owner;
@@ -583,7 +583,7 @@ PyMethodDef context_methods[] = {
     {"mark_non_differentiable", keep_tensors<&PyContext::non_differentiable>, METH_VARARGS,
      "Mark the results of forward that are not differentiable."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "Set whether backward receives zeros (the default) or None as an undefined gradient of a result."},
+     "Set whether backward receives zeros (the default) or None for a result whose gradient is undefined."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr,

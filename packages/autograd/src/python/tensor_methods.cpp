@@ -242,7 +242,7 @@ PyMethodDef methods[] = {
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},
     {"output_nr", get_output_nr, nullptr,
-     "The index of this tensor among the results of the operator of its grad_fn.", nullptr},
+     "The index of this tensor among the results of the operator that grad_fn belongs to.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

@@ -95,8 +95,9 @@ PyObject* py_unbatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     const Tensor t = require_tensor(args[0], "vmap", "result");
     const BatchLevel& level = *current_batch_level();
     if (args[1] == Py_None) {
-        RL_CHECK(!is_batched(t) || batched(t).innermost.get() != &level, throw_value,
-                 "vmap(out_dims): must not be None for a result that differs between examples");
+        RL_CHECK(
+            !is_batched(t) || batched(t).innermost.get() != &level, throw_value,
+            "vmap(out_dims): must not be None for a result that differs between the examples of the batch");
         return check(wrap(t));
     }
     const int64_t dim = dim_of(args[1]);
@@ -116,7 +117,8 @@ PyObject* py_suspend_batch(PyObject*, PyObject* number) {
         levels |= uint64_t{1} << level->number;
     RL_CHECK(
         levels >> wanted & 1, throw_runtime,
-        "vmap: level %lld is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
+        "vmap: the call with level %lld has ended\nhint: do not use a batched tensor after the call of vmap that "
+        "batched it",
         (long long)wanted);
     hide_batch_levels(levels);
     Py_RETURN_NONE;
@@ -151,7 +153,8 @@ PyObject* py_batch_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     while (level && level->number != wanted) level = Ref<BatchLevel>(level->outer);
     RL_CHECK(
         level, throw_runtime,
-        "vmap: level %lld is not open\nhint: do not use a batched tensor after the call of vmap that batched it",
+        "vmap: the call with level %lld has ended\nhint: do not use a batched tensor after the call of vmap that "
+        "batched it",
         (long long)wanted);
     const Tensor rows = dim == 0 ? t : ops::movedim(t, IntList(&dim, 1), kInts<0>);
     RL_CHECK(rows.dim() > 0 && rows.sizes()[0] == level->size, throw_runtime,

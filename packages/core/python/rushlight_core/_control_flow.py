@@ -41,8 +41,8 @@ def cond(
         pred: a tensor of one element, or a number. If `pred` is a number, a captured program contains only the branch that
             the number selects.
         true_fn, false_fn: functions of the operands. While a program is captured, both functions must return tensors of the
-            same dtypes, shapes and devices, and must not write to tensors that were created outside of the
-            function.
+            same dtypes, shapes and devices, and must not modify tensors in place that were created outside
+            of the function.
         operands: tensors, or tuples, lists and dicts of tensors.
 
     Returns: The result of the function. If `pred` is a tensor, the result does not share memory with an operand.
@@ -111,8 +111,8 @@ def while_loop(
     Args:
         cond_fn: a function of the carried values, which returns a 0-d bool tensor or a bool.
         body_fn: a function of the carried values, which returns a tuple of the next carried values, of the same dtypes,
-            shapes and devices. While a program is captured, `body_fn` must not write to tensors that were
-            created outside of `body_fn`. Gradients do not pass through the loop of a captured program.
+            shapes and devices. While a program is captured, `body_fn` must not modify tensors in place that
+            were created outside of `body_fn`. Gradients do not pass through the loop of a captured program.
         carried_inputs: tensors or ints, or tuples, lists and dicts of them. While a program is captured, ints are not
             accepted.
 
@@ -290,7 +290,9 @@ def _are_tensors(tree: Any) -> bool:
 
 
 def _taken_apart(what: str, tree: Any) -> tuple[list[Tensor], Structure]:
-    """Return the tensors of a result, and the structure of the result."""
+    """Return the tensors in the container `tree`, and its structure.
+
+    `_put_together` makes the container from both again. Error messages begin with `what`."""
     leaves, spec = tree_flatten(tree)
     for leaf in leaves:
         if leaf is not None and not isinstance(leaf, Tensor):
@@ -328,16 +330,20 @@ def _copies(operands: Any) -> Any:
 
 
 def _refuse_writes(name: str, copies: Any) -> None:
-    """Raise RuntimeError if a branch has written to its operands: inside vmap, both branches run for all examples."""
+    """Raise RuntimeError if a branch has modified its operands, `copies`, in place.
+
+    Inside vmap, both branches run for all examples, so each branch receives copies of the operands. `name` is
+    the name of the branch."""
     if any(leaf._version for leaf in tree_flatten(copies)[0]):
         raise RuntimeError(
-            f"cond: {name} writes to an operand; inside vmap this would change examples that take the other branch\n"
+            f"cond: {name} modifies an operand in place; inside vmap, this would also change the examples "
+            "that take the other branch\n"
             "hint: compute a new tensor, or write to a clone()"
         )
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """Return the tree; leaves that share memory with a tensor in `given` or with an earlier leaf are replaced by copies."""
+    """Return `tree`, with tensors copied if they share memory with a tensor in `given` or an earlier one."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

@@ -70,7 +70,7 @@ class _Mode(_C._ModeScope):
 
 
 def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
-    """Run the generator or coroutine `inner`. Enter `mode()` before each step and leave it when `inner` is suspended."""
+    """Run the generator or coroutine `inner`, with the setting `mode()` except while `inner` is suspended."""
     try:
         with mode():
             item = inner.send(None)

@@ -1,4 +1,4 @@
-"""Define `nonzero`, which calls an operator that returns a matrix or an operator that returns a tuple."""
+"""Define `nonzero`, which calls one operator for a matrix of indices, and another one for `as_tuple=True`."""
 
 from __future__ import annotations
 

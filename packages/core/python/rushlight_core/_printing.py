@@ -183,7 +183,7 @@ def _suffixes(t: Tensor) -> Iterator[str]:
 
 
 def _obvious_dtypes() -> tuple[object, ...]:
-    """Return the dtypes, besides the default dtype, that the printed numbers identify."""
+    """Return the dtypes, besides the default dtype, that `repr` omits because the printed numbers show them."""
     return (_C.int64, _C.bool, _C.complex128 if _C.get_default_dtype() is _C.float64 else _C.complex64)
 
 
@@ -289,7 +289,7 @@ class _Format:
 
 
 class _ComplexFormat:
-    """Real and imaginary parts, each in a separate notation."""
+    """The notations of complex numbers: one for the real parts, and one for the imaginary parts."""
 
     def __init__(self, values: list[complex]) -> None:
         self._real = _Format([value.real for value in values], True)

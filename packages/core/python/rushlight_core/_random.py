@@ -91,9 +91,9 @@ class stream:  # noqa: N801
     the start of the process.
 
     Args:
-        name: `"philox"` (the default) or `"torch"`. With `"philox"`, each number depends only on the seed, the call and the
-            position of the element, so that many threads can draw at the same time and all devices draw the same numbers.
-            With `"torch"`, the functions `rand`, `randn`, `randint`, `randperm`, `normal`, `uniform_`, `bernoulli`,
+        name: `"philox"` (the default) or `"torch"`. With `"philox"`, each number depends only on the seed, the preceding
+            calls and the position of the element. Many threads can thus draw at the same time, and all devices draw the same
+            numbers. With `"torch"`, the functions `rand`, `randn`, `randint`, `randperm`, `normal`, `uniform_`, `bernoulli`,
             `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout and `nn.init` draw the same
             numbers as PyTorch's CPU generator (MT19937) for the same seed and the same calls. These functions run on one
             thread. Other functions (`poisson`, `binomial`, gamma samples) and other devices use `"philox"`.

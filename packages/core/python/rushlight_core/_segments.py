@@ -111,6 +111,6 @@ def segment_reduce(
 
 
 def _covered(data: Tensor, offsets: Tensor) -> Tensor:
-    """Return the elements that belong to a segment, row by row."""
+    """Return the elements that lie in any segment of their row, concatenated over the rows."""
     rows = [row[int(o[0]) : int(o[-1])] for row, o in zip(data, offsets, strict=True)]
     return _C.cat(rows) if rows else data

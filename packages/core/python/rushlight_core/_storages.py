@@ -40,7 +40,7 @@ def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: in
         if size < nbytes:
             if not shared:
                 raise RuntimeError(
-                    f"UntypedStorage.from_file(nbytes): {os.fspath(filename)} has {size} bytes, not {nbytes}"
+                    f"UntypedStorage.from_file(nbytes): got {nbytes}, {os.fspath(filename)} has {size} bytes"
                 )
             os.truncate(handle, nbytes)
         memory = mmap.mmap(handle, nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
@@ -99,7 +99,8 @@ def from_buffer(
     Raises:
         TypeError: `buffer` has no buffer protocol.
         RuntimeError: elements have several bytes and `byte_order` is missing.
-        ValueError: the buffer has fewer bytes, its size is not a multiple of the element size, or `byte_order` is unknown.
+        ValueError: the buffer has fewer than `count` elements, its size is not a multiple of the element
+            size, `offset` is out of range, or `byte_order` is unknown.
     """
     if byte_order is None and dtype.itemsize > 1:
         raise RuntimeError(f"UntypedStorage.from_buffer(byte_order): is required for {dtype}")

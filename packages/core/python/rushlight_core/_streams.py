@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _of(device: DeviceLike | None) -> _device:
     """Return `device`. If it is an accelerator without an index, use the current device of its type.
 
-    If `device` is None, return the current device of the attached backend.
+    If `device` is None, return the current device of the accelerator, or the CPU if there is no accelerator.
     """
     if device is None:
         for type in ("cuda", _C._plugin_device()):
@@ -38,7 +38,7 @@ class Stream:
     Inside `with stream:`, the stream is the current stream, and its device is the current device.
 
     Args:
-        device: the device; by default the current device of the attached backend.
+        device: the device; by default the current device of the accelerator, or the CPU if there is none.
         priority: the priority of the stream's work; a smaller number is more urgent.
 
     Raises:
@@ -135,7 +135,7 @@ class Event:
     An event belongs to the device of the first stream on which it is recorded.
 
     Args:
-        device: the device type of the streams; by default the type of the attached backend.
+        device: the device type of the streams; by default the accelerator, or the CPU if there is none.
         enable_timing: whether `elapsed_time` may be called.
         blocking: whether threads that wait for the event sleep instead of using the processor.
         interprocess: must be False.

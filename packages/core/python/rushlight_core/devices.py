@@ -224,7 +224,7 @@ def memory_stats(device: DeviceLike) -> dict[str, int]:
         device: the device.
 
     Raises:
-        NotImplementedError: the backend does not use core's allocator.
+        NotImplementedError: the backend of the device uses its own allocator.
         RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
@@ -241,7 +241,7 @@ def reset_peak_memory_stats(device: DeviceLike) -> None:
         device: the device.
 
     Raises:
-        NotImplementedError: the backend does not use core's allocator.
+        NotImplementedError: the backend of the device uses its own allocator.
         RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
@@ -260,7 +260,7 @@ def memory_snapshot(device: DeviceLike) -> str:
         device: the device.
 
     Raises:
-        NotImplementedError: the backend does not use core's allocator.
+        NotImplementedError: the backend of the device uses its own allocator.
         RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
@@ -278,7 +278,7 @@ def empty_cache(device: DeviceLike) -> None:
         device: the device.
 
     Raises:
-        NotImplementedError: the backend does not use core's allocator.
+        NotImplementedError: the backend of the device uses its own allocator.
         RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::
@@ -299,7 +299,7 @@ def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
     Raises:
         TypeError: `nbytes` is not an int.
         ValueError: `nbytes` is negative or larger than 2^64 - 1.
-        NotImplementedError: the backend does not use core's allocator.
+        NotImplementedError: the backend of the device uses its own allocator.
         RuntimeError: the device is the CPU, or another device that has no backend.
 
     Example::

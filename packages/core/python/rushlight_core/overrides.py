@@ -43,7 +43,7 @@ _asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether the class of at least one argument overrides operators. Functions written in Python call this function.
+    """Return whether the class of at least one argument overrides operators. Call it before `handle_torch_function`.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))
@@ -116,7 +116,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `__torch_function__` of `o`, which is not a Tensor.
+    """Call the `__torch_function__` method of the argument `o`, which is not a Tensor.
 
     Return NotImplemented if the method repeatedly calls `func` with `o`, as the default `__torch_function__` of tensor
     classes in other libraries does.
@@ -132,7 +132,7 @@ def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwar
 
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the `__torch_function__` methods for a call whose arguments the argument parser does not accept."""
+    """Call the `__torch_function__` methods of `candidates`, because the C++ code cannot parse the arguments of a call."""
     return handle_torch_function(_function(name), candidates, *args, **kwargs)
 
 
@@ -162,7 +162,7 @@ class _Public:
             self.parameters.append((declaration.split()[-1], keyword_only, _literal(default)))
 
     def arguments(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the positional and keyword arguments that a call must pass.
+        """Return the positional and keyword arguments that give the function's parameters the values `values`.
 
         Keyword arguments and the last positional arguments are omitted if they equal their defaults.
         """
@@ -184,7 +184,7 @@ _public: dict[str, _Public] = {}
 
 
 def _call_operator(name: str, schema: str, overloaded: list[Any], values: tuple[Any, ...]) -> Any:
-    """Handle a call from the dispatcher, which passes one value for each argument of the schema."""
+    """Call `__torch_function__` for an operator; the dispatcher passes one value for each argument in the schema."""
     public = _public.get(name)
     if public is None:
         public = _public[name] = _Public(name, schema)

@@ -515,9 +515,10 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return `function` and `inputs`, changed so that stored values take the place of sparse tensors.
+    """Return a variant of `function` and its arguments: dense tensors of values in place of sparse tensors.
 
-    The variant of `function` takes and returns the stored values of sparse tensors."""
+    The variant calls `function` with sparse tensors that contain the given values, and returns the values of
+    its results."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     plain = [
         _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given

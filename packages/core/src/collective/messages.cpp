@@ -109,7 +109,7 @@ void ProcessGroup::Messages::run() {
             }
             check_peers();
         } catch (...) {
-            group_.abort("rank " + std::to_string(rank_) + " was stopped while it moved messages");
+            group_.abort("rank " + std::to_string(rank_) + " failed while it exchanged messages");
             fail_all(std::current_exception());
         }
         const bool idle = is_idle();

@@ -36,7 +36,7 @@ inline void check_options(const char* op, std::optional<DType> dtype, std::optio
 inline void check_inplace(const char* op, const Tensor& target, const Tensor& result) {
     RL_CHECK(std::equal(target.sizes().begin(), target.sizes().end(), result.sizes().begin(),
                         result.sizes().end()),
-             throw_runtime, "%s_: the written tensor has shape %s, but the result has %s", op,
+             throw_runtime, "%s_: the tensor to modify has shape %s, but the result has shape %s", op,
              to_string(target.sizes()).c_str(), to_string(result.sizes()).c_str());
     RL_CHECK(can_cast(result.dtype(), target.dtype()), throw_runtime,
              "%s_: a result of dtype %s cannot be written to a tensor of dtype %s", op, name(result.dtype()),

@@ -72,12 +72,12 @@ void check_writable(const char* op, const Tensor& t) {
     for (int d = 0; d < t.dim(); ++d)
         RL_CHECK(
             t.strides()[d] != 0 || t.sizes()[d] <= 1, throw_runtime,
-            "%s: several elements of the written tensor share one memory location (dimension %d of shape %s has "
+            "%s: several elements of the tensor to be modified share one memory location (dimension %d of shape %s has "
             "stride 0)\nhint: clone() the expanded tensor first",
             op, d, to_string(t.sizes()).c_str());
     RL_CHECK(
         !overlaps_itself(t), throw_runtime,
-        "%s: several elements of the written tensor share one memory location (shape %s has strides %s)\n"
+        "%s: several elements of the tensor to be modified share one memory location (shape %s has strides %s)\n"
         "hint: clone() it first",
         op, to_string(t.sizes()).c_str(), to_string(t.strides()).c_str());
 }

@@ -470,7 +470,7 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
     IntList shape(general.sizes, static_cast<size_t>(general.ndim));
     if (form == Form::InPlace) {
         RL_CHECK(std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()),
-                 throw_runtime, "%s_: the written tensor has shape %s, but the operands broadcast to %s",
+                 throw_runtime, "%s_: the tensor to modify has shape %s, but the operands broadcast to %s",
                  desc.name, to_string(out.sizes()).c_str(), to_string(shape).c_str());
         RL_CHECK(can_cast(general.result, out.dtype()), throw_runtime,
                  "%s_: a result of dtype %s cannot be written to a tensor of dtype %s", desc.name,

@@ -46,7 +46,7 @@ PyObject* make(PyObject*, PyObject* args) {
     SparseParts parts{layout_of(layout), make_alias(tensor_of(op, indices)), Tensor(), make_alias(given),
                       is_coalesced != 0};
     RL_CHECK((plain == Py_None) == (parts.layout == Layout::Coo), throw_type,
-             "%s: a compressed layout has two tensors of indices, and COO has one", op);
+             "%s: a compressed layout needs two tensors of indices, and COO needs exactly one", op);
     if (plain != Py_None) parts.plain = make_alias(tensor_of(op, plain));
     const std::vector<int64_t> sizes = sizes_of(size);
     check_sparse(op, sizes, parts, check);
@@ -130,7 +130,7 @@ PyMethodDef functions[] = {
     {"_sparse_parts", parts_of, METH_O, "Return the parts of a sparse tensor, or None for another tensor."},
     {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Record whether the indices are coalesced."},
     {"_sparse_assign", assign, METH_VARARGS,
-     "_sparse_assign(op, t, other): give a sparse tensor the parts and the shape of another."},
+     "_sparse_assign(op, t, other): replace the shape, indices and values of the sparse tensor t by those of other."},
     {"_sparse_coalesce", converted<coalesce>, METH_O, "Return a copy with sorted, unique indices."},
     {"_sparse_to_dense", converted<to_dense>, METH_O, "Return a dense tensor with the same values."},
     {"_sparse_to_compressed", to_compressed, METH_VARARGS,

@@ -500,7 +500,7 @@ RL_GETTER(get_imag) {
 }
 int set_part(PyObject* self, PyObject* value, void* imaginary) {
     RL_PY_TRY
-    RL_CHECK(value, throw_type, "a part of a tensor cannot be deleted");
+    RL_CHECK(value, throw_type, "the attributes real and imag of a tensor cannot be deleted");
     Tensor part = imaginary ? ops::imag(unwrap(self)) : ops::real(unwrap(self));
     Scalar number;
     if (is_tensor(value)) {
@@ -612,12 +612,12 @@ PyGetSetDef tensor_properties[] = {
      Seen<"requires_grad">::set<set_requires_grad>,
      "Whether operators on the tensor are recorded for backward().", nullptr},
     {"is_leaf", Seen<"is_leaf">::get<get_is_leaf>, nullptr,
-     "Whether the tensor is a leaf of the graph: not the result of a recorded operator.", nullptr},
+     "Whether the tensor is a leaf of the autograd graph: not the result of a recorded operator.", nullptr},
     {"grad", Seen<"grad">::get<get_grad>, Seen<"grad">::set<set_grad>,
      "The gradient that backward() has accumulated, or None.", nullptr},
     {"_grad", Seen<"_grad">::get<get_grad>, Seen<"_grad">::set<set_grad>, "An alias of `grad`.", nullptr},
     {"data", Seen<"data">::get<get_data>, Seen<"data">::set<set_data>,
-     "A tensor that shares this tensor's memory and is not part of any graph.", nullptr},
+     "A tensor that shares this tensor's memory and is not part of any autograd graph.", nullptr},
     {"T", Seen<"T">::get<get_transpose>, nullptr, "The tensor with its dimensions in reverse order.",
      nullptr},
     {"mT", Seen<"mT">::get<get_matrix_transpose>, nullptr,
@@ -638,7 +638,7 @@ PyGetSetDef tensor_properties[] = {
      nullptr},
     {"_read_only", get_read_only, nullptr, "Whether in-place writes to the tensor raise an error.", nullptr},
     {"grad_fn", Seen<"grad_fn">::get<get_none>, nullptr,
-     "The graph node that computed the tensor, or None. Always None if rushlight-autograd is not imported.",
+     "The node of the autograd graph that computed the tensor, or None. Always None if rushlight-autograd is not imported.",
      nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
     {"__array_priority__", get_array_priority, nullptr,

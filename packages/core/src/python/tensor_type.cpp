@@ -194,7 +194,7 @@ PyObject* wrap(Tensor t) {
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
     RL_CHECK(PyType_IsSubtype(type, TensorType), throw_type, "%s is not a subclass of Tensor", type->tp_name);
     if (type == TensorType) return wrap(std::move(t));
-    RL_CHECK(!t.impl()->wrapper(), throw_runtime, "this tensor already is a Python object of another class");
+    RL_CHECK(!t.impl()->wrapper(), throw_runtime, "this tensor already has a Python object of another class");
     auto* self = reinterpret_cast<PyTensor*>(type->tp_alloc(type, 0));
     if (!self) throw PythonError();
     new (&self->tensor) Tensor();

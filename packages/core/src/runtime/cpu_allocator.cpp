@@ -192,7 +192,7 @@ void release_slow(void* data, size_t nbytes) noexcept {
         small_blocks::look_soon();
     } else {
         // The program is aborted, because otherwise two owners could get the same memory.
-        std::fprintf(stderr, "rushlight: cpu_release(%p, %zu): not a live block\n", data, nbytes);
+        std::fprintf(stderr, "rushlight: cpu_release(%p, %zu): this block is not allocated\n", data, nbytes);
         std::abort();
     }
 }

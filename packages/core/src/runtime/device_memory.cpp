@@ -172,7 +172,7 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
     if (!attaching) return refuse("create_allocator: a plug-in may request an allocator only during init");
     if (index < 0 || index >= kMaxDevices) return refuse("create_allocator: no such device");
     if (!driver || driver->struct_size < offsetof(AllocatorDriver, record) || !driver->map || !driver->unmap)
-        return refuse("create_allocator: the driver needs the functions map and unmap");
+        return refuse("create_allocator: the driver must have the functions map and unmap");
     DeviceState& state = *attaching->devices[static_cast<size_t>(index)];
     if (state.allocator) return refuse("create_allocator: the device already has an allocator");
     auto fresh = std::make_unique<DeviceAllocator>(*attaching, *driver);

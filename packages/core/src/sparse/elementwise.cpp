@@ -142,7 +142,7 @@ void replace_parts(const char* op, const Tensor& t, const Tensor& result) {
              name(t.dtype()));
     check_write(op, t);
     RL_CHECK(!result.requires_grad(), throw_not_implemented,
-             "%s: an operand requires grad, but writes to a sparse tensor are not recorded\n"
+             "%s: an operand requires grad, but in-place operators on sparse tensors have no gradients\n"
              "hint: use the form that returns a new tensor",
              op);
     set_sparse_parts(t, sparse_parts(as(result, t.dtype())));
@@ -293,7 +293,7 @@ Tensor floor_divide(const TensorOrScalar& a, const TensorOrScalar& b) {
 
 template <Tensor (*f)(const TensorOrScalar&, const TensorOrScalar&)>
 Tensor binary_in_place(const Operator& op, StageMask, const Tensor& a, const TensorOrScalar& b) {
-    if (!is_sparse(a)) refuse(op.name, b.tensor(), "an in-place write to a dense tensor");
+    if (!is_sparse(a)) refuse(op.name, b.tensor(), "changing a dense tensor in place");
     replace_parts(op.name, a, f(a, b));
     return a;
 }

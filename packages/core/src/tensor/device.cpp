@@ -67,7 +67,7 @@ Device parse_device(std::string_view text) {
 void name_plugin_device(std::string_view text) {
     std::lock_guard lock(plugin_mutex);
     RL_CHECK(plugin_name.empty() || plugin_name == text, throw_runtime,
-             "a device backend named '%s' is attached already, and a process can have only one",
+             "a device backend named '%s' is loaded already, and a process can load only one besides CUDA",
              plugin_name.c_str());
     plugin_name = text;
 }

@@ -144,7 +144,7 @@ Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool re
     RL_CHECK(!__builtin_mul_overflow(empty ? 0 : static_cast<size_t>(extent), itemsize(dtype), &nbytes),
              throw_buffer, "%s: an array of shape %s is larger than any memory", op,
              to_string(sizes).c_str());
-    RL_CHECK(nbytes == 0 || array.data, throw_buffer, "%s: the array has elements but no memory", op);
+    RL_CHECK(nbytes == 0 || array.data, throw_buffer, "%s: the array has elements but its data is null", op);
     // Kernels of the CPU read the parts of a complex number one by one. Kernels of devices read whole elements.
     const size_t alignment = itemsize(device.type == DeviceType::CPU ? real_dtype(dtype) : dtype);
     RL_CHECK(nbytes == 0 || reinterpret_cast<uintptr_t>(data) % alignment == 0, throw_buffer,

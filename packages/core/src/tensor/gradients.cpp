@@ -15,7 +15,7 @@ void run_backward(TensorList outputs, TensorList gradients, TensorList inputs, b
     const GradientFunctions* functions = provider.load(std::memory_order_acquire);
     RL_CHECK(
         functions, throw_runtime,
-        "backward: no provider of gradients is attached\n"
+        "backward: no autograd package is loaded\n"
         "hint: load librushlight_autograd.so and call rl_autograd_initialize(), or install rushlight-autograd");
     functions->backward(outputs, gradients, inputs, retain_graph, create_graph);
 }

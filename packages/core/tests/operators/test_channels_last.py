@@ -73,12 +73,12 @@ def test_results_have_the_layout_of_the_entry(op: Op) -> None:
 
 def test_entries_are_checked() -> None:
     op = next(op for op in OPS if op.name == "max_pool2d")
-    for layout, message in (("inputs", "names 'inputs'"), ("input in 4d", "not a form that")):
+    for layout, message in (("inputs", "names 'inputs'"), ("input in 4d", "none of the forms that")):
         changed = Op(**{**op.__dict__, "layout": (layout,)})
         with pytest.raises(LayoutError, match=message):
             check_layout(changed)
     changed = Op(**{**op.__dict__, "kind": "composite"})
-    with pytest.raises(LayoutError, match="only allowed for the kind custom"):
+    with pytest.raises(LayoutError, match="only allowed for operators of kind custom"):
         check_layout(changed)
 
 

@@ -46,7 +46,7 @@ def test_a_set_of_dtypes_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for kind, dtypes, message in (
         ("custom", "floats", "'floats' is neither a dtype nor one of"),
         ("custom", "bool -bool", "is an empty set"),
-        ("pointwise", "real -uint64", "have no list in ops/element_types.h"),
+        ("pointwise", "real -uint64", "ops/element_types.h has no list of the dtypes"),
     ):
         (tmp_path / "family.yaml").write_text(entry.format(kind, dtypes))
         with pytest.raises(EntryError, match=message):

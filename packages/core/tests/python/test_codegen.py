@@ -111,9 +111,9 @@ def test_expectations_that_cannot_be_read(tmp_path: Path, line: str, said: str) 
         ("Relu(x)", "'x' is not an argument"),
         ("relu(input)", "'relu' is not an operator of ONNX"),
         ("Relu(input", "is not an expression"),
-        ("Relu(input) + 1", "is not a part of an expression"),
-        ("Relu(**input)", "is not a part of an expression"),
-        ("onnx.Relu(input)", "is not a part of an expression"),
+        ("Relu(input) + 1", "is not allowed in an expression"),
+        ("Relu(**input)", "is not allowed in an expression"),
+        ("onnx.Relu(input)", "is not allowed in an expression"),
     ],
 )
 def test_exports_that_cannot_be_read(tmp_path: Path, rule: str, said: str) -> None:

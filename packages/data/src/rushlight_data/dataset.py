@@ -357,7 +357,8 @@ def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
     """Return `dataset.__getbatch__`, or None if it cannot be used.
 
     The method cannot be used if a subclass overrides `__getitem__` or `__getitems__` without overriding
-    `__getbatch__`. A dataset that wraps another dataset may set `__getbatch__` to None."""
+    `__getbatch__`. In a dataset that wraps another dataset, `__getbatch__` may be None, if the method of
+    the other dataset cannot be used."""
     for kind in type(dataset).__mro__:
         if "__getbatch__" in vars(kind):
             return dataset.__getbatch__

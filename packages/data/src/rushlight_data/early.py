@@ -43,7 +43,7 @@ _FIXED = (SequentialSampler, DistributedSampler, list, tuple, range)
 
 
 class EarlyBatches:
-    """The seed of a predicted epoch, and the tasks of its batches that were assigned to workers."""
+    """The seed of a predicted epoch, and the tasks of its first batches, which workers read early."""
 
     def __init__(self, seed: int, tasks: list[Task]) -> None:
         self.seed = seed
@@ -93,7 +93,7 @@ class _Copies:
 
 
 def _copy(sampler: Any, seed: int | None, generators: _Copies) -> Any:
-    """Return a sampler that predicts the items of the next iteration of `sampler`, or None."""
+    """Return a sampler that yields the items of the next iteration of `sampler`, or None if they cannot be predicted."""
     kind = type(sampler)
     if kind in _FIXED:
         return sampler

@@ -132,10 +132,11 @@ def exited(
     lost: Sequence[tuple[int, Sequence[Any]]],
     reading: tuple[int, int] | None = None,
 ) -> WorkerExited:
-    """Create the error for a worker that has ended.
+    """Return the error that the loader raises for a worker that has ended unexpectedly.
 
-    `lost` contains the number and the indices of each pending batch. `reading` contains the number of the batch and the
-    offset of the sample that the worker was reading; see `Marks`."""
+    `lost` contains the number and the sample indices of each batch that the worker had not delivered.
+    `reading` contains the number of the batch and the offset of the sample that the worker was reading; see
+    `Marks`."""
     if exitcode is None:
         how, hint = "ended unexpectedly", ""
     elif exitcode < 0:
@@ -181,7 +182,7 @@ def shown(indices: Sequence[Any], at_most: int = _SHOWN) -> str:
 
 
 def named(indices: Sequence[Any]) -> str:
-    """Return the indices of a batch as text, for an error that may be due to any of its samples."""
+    """Return the sample indices of a batch as text, for errors in which the failing sample is not known."""
     return f"sample{'s' * (len(indices) != 1)} {shown(indices, _NAMED)}"
 
 

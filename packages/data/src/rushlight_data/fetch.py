@@ -34,7 +34,7 @@ class Task:
 
 
 class Fetcher:
-    """A reader of batches of a dataset.
+    """An object that reads batches of a dataset.
 
     After an exception, `doing` describes the step that failed, and `index` is a tuple with the index of the sample, or an
     empty tuple if the step concerns the whole batch."""
@@ -130,11 +130,11 @@ class MapFetcher(Fetcher):
             raise
 
     def _read_many(self, task: Task, indices: list[Any]) -> list[Any]:
-        """Return the samples of a dataset that has `__getitems__`.
+        """Return the samples of a batch from a dataset that has `__getitems__`.
 
-        Before `read_samples` reads one sample, it calls `begin` with the position of the sample in the batch.
-        `read_samples` calls `begin(-1)` before it reads several samples in one call, and after the last
-        sample that it reads individually.
+        If `read_samples` reads a single sample, it first calls `begin` with the sample's position in the
+        batch. It calls `begin(-1)` before it reads several samples in one call, and after the last single
+        sample.
         """
         stopped, reading, current = self.stopped, self.reading, READING_AT_ONCE
 
@@ -234,7 +234,7 @@ class IterableFetcher(Fetcher):
         return self._collate(task, self.read(task))
 
     def read(self, task: Task) -> Any:
-        """Return the samples of a task without collating them."""
+        """Return the samples of the batch that `task` describes, without collating them."""
         self.seed: int = self.seeds[task.lane]
         self._seed_batch(task)
         samples: list[Any] = []

@@ -213,8 +213,8 @@ class WorkersIterator(LoaderIterator):
     """Iterator over one epoch of a loader whose workers read batches ahead.
 
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
-    a batch do not depend on the worker. An iterable dataset is read in independent lanes: one lane for each
-    worker, or the number of lanes that a `Stream` defines. Batches are returned from the lanes in turn.
+    a batch do not depend on the worker. An iterable dataset is read through several independent iterators, called
+    lanes: one for each worker, or as many as a `Stream` defines. Batches are returned from the lanes in turn.
 
     `next()` raises any exception that occurs in the dataset, the sampler or `collate_fn`. It raises
     LoaderTimeout if no batch arrives within the loader's `timeout`, and WorkerExited if a worker ends
@@ -256,7 +256,7 @@ class WorkersIterator(LoaderIterator):
         self._pool.start_epoch(self._progress.seed, self._progress.streams, self._loader.batch_size)
 
     def _adopts(self, early: EarlyBatches) -> bool:
-        """Use the early batches if they are the first batches of this epoch, and return whether they are used."""
+        """Use the batches that were read early if they are the first batches of this epoch. Return whether they are used."""
         assert self._order is not None
         if self._sent or (self._pool.streams is not None and early.seed != self._progress.seed):
             return False
@@ -308,7 +308,7 @@ class WorkersIterator(LoaderIterator):
         return data
 
     def _take(self, begun: float) -> tuple[Task, Any, Any]:
-        """Wait for the next batch, and return its task, its data and the state of its lane."""
+        """Wait for the next batch. Return its task, its data and the state of the iterator (lane) that read it."""
         while True:
             if self._in_order:
                 number = self._next_out

@@ -149,7 +149,7 @@ class TokenBatchSampler(_LengthBatches):
         self._ends = self._cut(core.sort(self.lengths).values.tolist())
 
     def _cut(self, lengths: list[int]) -> list[int]:
-        """Divide sorted lengths into batches, and return the ends of the batches."""
+        """Divide sorted lengths into batches, and return the position after the last length of each batch."""
         if lengths and lengths[-1] > self.max_tokens:
             raise ValueError(
                 f"TokenBatchSampler(max_tokens): must be at least the length of every sample, got {self.max_tokens}, "

@@ -251,7 +251,7 @@ class DataLoader(Generic[T_co]):
         return pool
 
     def _reusable_pool(self) -> WorkerPool | None:
-        """Return the pool of the previous epoch, or None if its workers cannot read this epoch."""
+        """Return the pool of the previous epoch, or None if this epoch needs new workers."""
         pool = self._pool
         if pool is None:
             return None
@@ -267,7 +267,7 @@ class DataLoader(Generic[T_co]):
         return None
 
     def _keeps(self, pool: WorkerPool) -> bool:
-        """Return whether the loader keeps the workers of `pool` for the next epoch, provided that nothing else changes."""
+        """Return whether the next epoch may reuse the workers of `pool`, if the arguments stay the same."""
         if pool is not self._pool:
             return False
         # With streams=None, the random streams of workers are seeded when a worker starts, so each epoch needs new workers.
@@ -407,13 +407,13 @@ def _check_workers(
     _require_int("num_workers", num_workers)
     if num_workers < 0:
         raise ValueError(
-            f"DataLoader(num_workers): must be non-negative, got {num_workers}; 0 reads in the calling process"
+            f"DataLoader(num_workers): must be non-negative, got {num_workers}; use 0 to read without workers"
         )
     if not isinstance(timeout, numbers.Real):
         raise TypeError(f"DataLoader(timeout): must be a number of seconds, got {timeout!r}")
     if not 0 <= timeout < math.inf:
         raise ValueError(
-            f"DataLoader(timeout): must be non-negative and finite, got {timeout}; 0 waits without limit"
+            f"DataLoader(timeout): must be non-negative and finite, got {timeout}; 0 means no limit"
         )
     if num_workers == 0:
         for name, given in (

@@ -43,7 +43,7 @@ class Marks:
         self._words[worker] = batch << _OFFSET_BITS | offset - COLLATING
 
     def get(self, worker: int) -> tuple[int, int] | None:
-        """Return the number of the batch and the offset that a worker has recorded last, or None."""
+        """Return the batch number and the offset that a worker recorded last, or None if there are none."""
         batch, position = divmod(self._words[worker], 1 << _OFFSET_BITS)
         return None if batch < 0 else (batch, position + COLLATING)
 

@@ -83,7 +83,7 @@ def _chains(function: types.FunctionType) -> Iterator[list[NamedValue]]:
 def _follow(value: Any, chain: tuple[str, ...]) -> list[NamedValue]:
     """Return the values of `a`, `a.b`, ... for the chain ("a", "b", ...).
 
-    The list ends with the first value that is not a module. `value` is the value of the first name.
+    The list ends with the first value that is not a module. `value` is the value of `a`.
     """
     values = [NamedValue(chain[0], value, not isinstance(value, types.ModuleType))]
     for end in range(1, len(chain)):

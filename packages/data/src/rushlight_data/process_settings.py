@@ -10,7 +10,7 @@ import rushlight_core as core
 
 
 def process_settings() -> list[Any]:
-    """Return the working directory, the environment variables, and the settings of core and of `decimal`."""
+    """Return the working directory, environment variables, and settings of `rushlight_core` and `decimal`."""
     settings = [
         _working_directory(), dict(os.environ),
         core.get_default_dtype(), core.get_default_device(), core.random_stream(),

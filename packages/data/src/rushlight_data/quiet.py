@@ -11,8 +11,8 @@ therefore the same as if the generators were seeded before every batch. Only the
 that draws random numbers are read twice.
 
 rushlight's own generator is seeded and restored for every batch, which takes 0.2 microseconds. While a batch is read,
-NumPy's generator is replaced by a generator of the loader. The replacement also discards the second Gaussian that NumPy's
-legacy generator caches.
+NumPy's generator is replaced by a generator of the loader. The replacement also discards a normally distributed
+number that NumPy's legacy generator may have computed in advance.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _memory(address: int, size: int) -> memoryview:
 
 
 class QuietStreams:
-    """Reader of batches of a map-style dataset, which stops seeding if samples draw no random numbers."""
+    """Reads batches of a map-style dataset, without seeding random generators if the samples draw no random numbers."""
 
     def __init__(self) -> None:
         self._random = memory_of_random()

@@ -139,7 +139,7 @@ class SafetensorsDataset(Dataset[dict[str, core.Tensor]]):
 
 
 def _read_header(path: str) -> tuple[dict[str, Any], int]:
-    """Return the entries of the tensors, and the position at which the data begins."""
+    """Return the header's entries for the tensors, and the position in the file at which the data begins."""
     safetensors = require("safetensors", "SafetensorsDataset", "safetensors")
     try:
         with safetensors.safe_open(path, framework="numpy"):  # checks sizes, offsets and overlaps

@@ -177,7 +177,7 @@ class _Seeded(Sampler[int]):
         return None
 
     def _selected(self, drawn: Iterator[int]) -> Iterator[Any]:
-        """Convert drawn numbers to indices."""
+        """Convert the numbers that `_passes` returned to the items that the sampler yields."""
         return drawn
 
     def reseed(self, seed: int) -> None:

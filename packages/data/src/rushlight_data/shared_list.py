@@ -1,9 +1,10 @@
 """A read-only list whose items are kept in a few buffers, which forked processes share.
 
 Note [Copies on write]
-A Python object has a reference count, which is written whenever the object is read. After a fork, the pages of a list of
-millions of objects are therefore copied one by one in each worker, although nothing changes. The items of a `SharedList`
-are bytes in a buffer: reading an item creates a new object and does not write to the buffer.
+A Python object has a reference count, which changes whenever the object is used. After a fork, the pages of a
+list of millions of objects are therefore copied one by one in each worker, although no value changes. The
+items of a `SharedList` are bytes in a buffer: reading an item creates a new object and does not write to the
+buffer.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ T = TypeVar("T")
 class SharedList(Sequence[T]):
     """A read-only sequence whose memory is not copied when forked workers read it.
 
-    If all items are floats, or all are ints that fit into 64 bits, each item takes 8 bytes. Items of other types are stored
-    as bytes (strings are encoded if all items are strings; mixed and other items are pickled) and take 8 additional bytes
-    each. Each read of an item returns a new object, so changing this object does not change the list. Slices share the
-    memory of the list. Workers that are not forked receive a copy.
+    If all items are floats, or all are ints that fit into 64 bits, each item takes 8 bytes. Other items are
+    stored as UTF-8 (if all are strings), unchanged (if all are bytes) or pickled, and each of them takes 8
+    bytes more than its data. Each read of an item returns a new object, so changing this object does not
+    change the list. Slices share the memory of the list. Workers that are not forked receive a copy.
 
     Arguments:
         items: the items, which must be picklable unless they are numbers, strings or bytes.

@@ -277,7 +277,7 @@ def _content_bytes(obj: Any) -> int:
 
 
 def _content(obj: Any) -> bytes | None:
-    """Return bytes that represent the value of an object, or None if no bytes can represent the value."""
+    """Return the value of an object as bytes, for comparisons, or None if it cannot be converted to bytes."""
     if isinstance(obj, core.Tensor):
         if obj.device.type != "cpu" or obj.layout is not core.strided:
             return None

@@ -10,7 +10,7 @@ class LoaderStats:
         batches: number of batches returned.
         waited: how long the training loop waited for batches.
         used: how long the training loop computed between batches.
-        worked: how long the workers, or the calling process without workers, read and collated samples.
+        worked: how long the workers (or, without workers, the calling process) read and collated samples.
         idle: how long the workers waited for tasks because enough batches were ready.
 
     Example:

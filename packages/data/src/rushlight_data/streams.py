@@ -222,7 +222,7 @@ class _ShuffleIterator(StreamIterator[T]):
         return self._block.pop()
 
     def _read_block(self) -> list[T]:
-        """Return the remaining samples of the block.
+        """Read and shuffle a block. Return its samples in reverse order, without the first `_taken` ones.
 
         If the source raises an exception, the next call continues with the next sample of the source.
         """

@@ -91,7 +91,7 @@ class PicklingTransport:
 
 
 class _SenderConnection:
-    """The worker's end of a pipe. A thread sends the messages, so the worker can already read further batches."""
+    """The worker's end of a pipe. A thread sends the messages while the worker prepares the next batch."""
 
     def __init__(self, conn: Any) -> None:
         self._conn = conn
@@ -161,8 +161,8 @@ class ThreadTransport:
 class _ThreadPipe:
     """One direction of a pipe between threads.
 
-    The event descriptor counts the objects that can be read. The end of the stream counts as one more object, which is never
-    removed."""
+    The counter of the eventfd `fd` is the number of objects that can be read. The end of the stream counts as
+    one more object, which is never removed."""
 
     def __init__(self) -> None:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)

@@ -93,7 +93,7 @@ class Setup:
 
 
 def run(conn: Any, setup: Setup) -> None:
-    """Run a worker until the loader stops it or ends."""
+    """Run a worker until the loader stops the worker, or until the loader itself ends."""
     isolated = setup.transport.isolated
     info = WorkerInfo(setup.worker_id, setup.num_workers, setup.seed, setup.fetcher.dataset)
     if isolated:

@@ -165,11 +165,11 @@ class WorkerPool:
 
     @property
     def is_known(self) -> bool:
-        """Whether changes to the objects that were copied to the workers are detected."""
+        """Whether `is_current` can detect changes to the dataset and the other objects that workers copy."""
         return self.snapshot is not None and self.snapshot.known and self._begins_anew
 
     def is_current(self) -> bool:
-        """Return whether all workers are running, and the objects that were copied to the workers have not changed."""
+        """Return whether all workers are running, and the objects that they copied have not changed since."""
         poller = select.poll()
         for worker in self.workers:
             poller.register(worker.sentinel, select.POLLIN)
@@ -229,7 +229,7 @@ class WorkerPool:
         raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost, self._marks.get(worker.id))
 
     def _samples_of(self, task: Task) -> Sequence[Any]:
-        """Return the indices of the samples of a task. For an iterable dataset, return their positions in the stream."""
+        """Return the indices of a batch's samples; for an iterable dataset, their positions in the stream."""
         if self._iterable:
             return range(task.position, task.position + (1 if task.indices is None else task.indices))
         return task.indices if isinstance(task.indices, list) else [task.indices]

@@ -18,7 +18,7 @@ def program() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Return environment variables with which the executable finds core's library, which may be in another folder."""
+    """Return environment variables with which the executable finds the shared library of rushlight_core."""
     core = find_spec("rushlight_core")
     folders = [
         str(Path(folder) / "lib") for folder in (core.submodule_search_locations if core else None) or ()

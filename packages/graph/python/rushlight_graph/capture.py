@@ -107,8 +107,8 @@ def capture_sizes(
             break
     else:
         raise RuntimeError(
-            "capture: no expressions of the input sizes fit the integers of the program: expressions that fit some "
-            "sizes fail for other sizes\n"
+            "capture: the integers in the program cannot be computed from the dynamic sizes: expressions "
+            "that are correct for some sizes are wrong for other sizes\n"
             "hint: if small or large sizes are an exception, leave them out: Dim(name, min=..., max=...)"
         )
     return program

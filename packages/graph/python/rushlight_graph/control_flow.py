@@ -1,4 +1,4 @@
-"""Record core's `cond`, `while_loop` and `scan` as nodes of the captured program."""
+"""Record calls of `cond`, `while_loop` and `scan` of rushlight_core as nodes of the captured program."""
 
 from __future__ import annotations
 

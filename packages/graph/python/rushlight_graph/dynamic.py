@@ -194,9 +194,11 @@ class Size:
         return found
 
     def further_values(self, number: int) -> list[int]:
-        """Return the values of this size in the further captures. They may be smaller than the example's value.
+        """Return the value of this size in each of `_FURTHER` more captures; see Note [Sizes of captures].
 
-        The values are random, but depend only on this size and on `number`, its index among all dynamic sizes."""
+        The values are those of `_EDGES` that are in the range, and random values, which may be smaller than
+        the example's value. The values depend only on this size and on `number`, its index among all dynamic
+        sizes."""
         low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
         sizes = list(range(low, high + 1))
         chance = random.Random(self.example + number)
@@ -210,18 +212,20 @@ class Size:
         ]
 
     def far_values(self) -> tuple[int, int]:
-        """Return a small and a large value of this size, within its range."""
+        """Return a value well below and a value well above the example's value, if the range allows it."""
         return max(self.dim.min, min(self.example, 2), self.example // 3), min(
             self.dim.max, self.example + _FAR
         )
 
 
 def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
-    """Return groups of candidates for further captures, with sizes that are far from the example's sizes.
+    """Return groups of alternatives for additional captures, with sizes far from the example's sizes.
 
-    A candidate is a tuple with a value for each size. In each group, the first candidate for which the function does not
-    fail is captured. The first group contains one candidate, whose sizes are all small. In every other group, one size is
-    large in both candidates. The other sizes are small in the first candidate, and equal the example's sizes in the second.
+    An alternative is a tuple with a value for each dynamic size. Of each group, only one alternative is
+    captured: the first for which the function does not raise an exception. The first group contains one
+    alternative, whose sizes are all small. Every other group contains two alternatives, in which the same
+    size is large. The other sizes are small in the first alternative, and equal the example's sizes in the
+    second.
     """
     small = tuple(size.far_values()[0] for size in sizes)
     example = tuple(size.example for size in sizes)
@@ -235,10 +239,10 @@ def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
 def confirming_captures(
     sizes: Sequence[Size], tensors: Sequence[Tensor], attempt: int
 ) -> list[tuple[int, ...]]:
-    """Return the sizes of captures that confirm the expressions of a program. `attempt` counts the attempts.
+    """Return the sizes of captures that test whether a program's expressions, such as `n // 4`, are right.
 
     In each capture, one size differs from the example: it is near the minimum, random, or large. Sizes are
-    left out if the arguments would be very large.
+    left out if the arguments would be very large. The sizes depend on the number `attempt`.
     """
     example = tuple(size.example for size in sizes)
     found = []
@@ -264,9 +268,11 @@ def confirming_captures(
 def captures_at(
     numbers: Sequence[int], sizes: Sequence[Size], tensors: Sequence[Tensor]
 ) -> list[tuple[int, ...]]:
-    """Return the sizes of captures in which one dimension is next to one of `numbers`, and the others are the example's.
+    """Return the sizes of captures for a model whose code may compare sizes with `numbers`, as `n < 5` does.
 
-    See Note [Sizes that code compares] in `thresholds`. Sizes are left out if the arguments would be very large.
+    For each of the numbers, one size in turn equals the number, is one smaller or larger, or is much larger.
+    The other sizes equal those of the example. Sizes are left out if the arguments would be very large. See
+    Note [Sizes that code compares] in `thresholds`.
     """
     example = tuple(size.example for size in sizes)
     found: dict[tuple[int, ...], None] = {}
@@ -302,9 +308,9 @@ _NARROW = (1, 2, 3, 4, 5)
 
 
 def _steps(example: int) -> Iterator[tuple[int, ...]]:
-    """Yield tuples of the differences between a size's values in the other captures and its value in the example.
+    """Yield choices for the values of a size in the captures after the first, as differences from `example`.
 
-    The first tuple that fits into the range of the size is used; see Note [Sizes of captures]."""
+    The first choice that fits into the range of the size is used; see Note [Sizes of captures]."""
     for least, power in _POWERS:
         if example >= least:
             first = (example + 1) // power * power + power
@@ -317,7 +323,7 @@ def _steps(example: int) -> Iterator[tuple[int, ...]]:
 def sizes_of(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> list[Size]:
-    """Return the sizes that are marked in `dynamic_shapes`, a tree with the structure of the arguments."""
+    """Return the sizes that `dynamic_shapes` declares as dynamic. It is a tree like the arguments."""
     given = trees.Flattening("export")
     given.arguments(args, kwargs)
     inputs = {id(tensor): number for number, (_, tensor) in enumerate(given.tensors)}
@@ -416,7 +422,9 @@ def _by_name(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
 
 
 def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[int]) -> dict[int, Tensor]:
-    """Return a dict from the id of each example to a tensor of another size that repeats the elements of the example."""
+    """Return tensors in which the dynamic sizes have the given values, with the examples' elements.
+
+    The result is a dict from the id of each example tensor to the new tensor."""
     result: dict[int, Tensor] = {}
     for number, tensor in enumerate(tensors):
         made = tensor

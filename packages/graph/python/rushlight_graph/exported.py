@@ -330,9 +330,9 @@ def _without_random_numbers() -> Iterator[None]:
                 put(before[name])
     if changed:
         raise NotImplementedError(
-            f"export: the module draws numbers from '{changed[0]}', which a program cannot do, so each run would have the "
-            "numbers of the capture\nhint: draw them with torch.rand or torch.randint, and use torch.where or torch.cond "
-            "instead of `if`"
+            f"export: the module draws numbers from '{changed[0]}', which a program cannot do, so each run "
+            "would use the numbers that were drawn during the capture\nhint: draw them with torch.rand or "
+            "torch.randint, and use torch.where or torch.cond instead of `if`"
         )
 
 
@@ -394,8 +394,8 @@ def _check_second_call(
         core.set_rng_state(drawn)
     if len(made) != len(results[0]) or not all(map(_identical, made, results[0])):
         raise NotImplementedError(
-            f"export: the module computes with '{changed[0]}', which a call changes, so a second run of the program would "
-            "differ from a second call of the module\n"
+            f"export: each call of the module changes '{changed[0]}', on which the results depend, so "
+            "a second run of the program would differ from a second call of the module\n"
             "hint: register a tensor as a buffer in its place, and change the tensor in place, for example with add_()"
         )
 

@@ -58,10 +58,10 @@ class Members:
                 self._collect(_join(path, key), value, seen)
 
     def carried(self, result: Any) -> Any:
-        """Copy the tensors that replace buffers into the buffers, at the end of a capture. Return the result of the call.
+        """At the end of a capture, copy tensors that were assigned in place of buffers into these buffers.
 
-        If a tensor of the result shares memory with such a buffer, a copy of the tensor is returned in its
-        place.
+        Return `result`, the result of the module. If a tensor of the result shares memory with such a buffer,
+        a copy of the tensor is returned in its place.
         """
         after = dict(self._module.named_buffers())
         pairs = {
@@ -97,7 +97,10 @@ class Members:
 
     @contextmanager
     def as_left(self) -> Iterator[None]:
-        """Return a context manager in which the members have the values that the last capture assigned."""
+        """Return a context manager inside which the members have the values after the last capture again.
+
+        `restored` replaced these values by the values before the capture.
+        """
         before = [(container, _entries(container)) for container, _ in self._left]
         left = self._left
         try:

@@ -34,7 +34,7 @@ _LIBRARY = sysconfig.get_paths()["stdlib"]
 
 @contextmanager
 def watched(codes: Codes) -> Iterator[None]:
-    """Return a context manager that adds the code that this thread runs, with its globals, to `codes`.
+    """Return a context manager that adds each code object that this thread runs, and its globals, to `codes`.
 
     Code of the standard library and of this library is not added. If a profiler is active, no code is
     added.
@@ -64,7 +64,7 @@ def _is_of_a_library(code: CodeType, names: Mapping[str, Any]) -> bool:
 
 
 def thresholds(codes: Codes, module: Any) -> list[int]:
-    """Return the integers in lines with comparisons, and in attributes and globals used in such lines."""
+    """Return the integers that lines with comparisons contain, or read from attributes or globals."""
     attributes = _attributes(module)
     found: set[int] = set()
     for code, names in codes.items():

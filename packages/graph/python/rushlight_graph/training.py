@@ -149,7 +149,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def with_gradients(state: State) -> State:
-    """Return the state, followed by those gradients of its tensors that are not None."""
+    """Return the state, followed by the dense gradients of its leaves as buffers named `<name>.grad`."""
     return state + [
         (f"{name}.grad", "buffer", tensor.grad)
         for name, _, tensor in state

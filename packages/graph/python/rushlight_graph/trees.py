@@ -23,7 +23,7 @@ _named_tuples: dict[tuple[str, ...], Any] = {}
 
 
 class Flattening:
-    """Converts trees to structures, and collects their tensors in the list `tensors`.
+    """Converts arguments and results to structures for JSON, and collects their tensors in `tensors`.
 
     A structure contains the index in `tensors` of each tensor. A tensor that occurs several times has one
     index.
@@ -91,7 +91,9 @@ class Flattening:
 
 
 def node_of(value: Any) -> tuple[list[Any], str, Any]:
-    """Return the parts of an object of a registered class, the name of the class in files, and the context for JSON."""
+    """Return the children and the context of an object of a registered class, and the name of the class.
+
+    The name is the one that files contain, and the context is converted to a value for JSON."""
     children, context = pytree.SUPPORTED_NODES[type(value)].flatten_fn(value)
     name, to_json, _ = pytree._IN_FILES[type(value)]
     return list(children), name, to_json(context)
@@ -143,15 +145,16 @@ def fields_of(value: Any) -> tuple[str, ...] | None:
 
 
 def named_tuple(made: Any, parts: Sequence[Any]) -> Any:
-    """Return an instance of `made`, a class of named tuples or of an operator's results, with the fields `parts`."""
+    """Return a named tuple of the class `made`, such as `torch.return_types.max`, with the fields `parts`."""
     return made._make(parts) if hasattr(made, "_make") else made(parts)
 
 
 def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
     """Return whether `value` has this structure, and store the tensor with index i in `tensors[i]`.
 
-    Literals must have the same type and value as in the structure. The keys of a plain dict may be in another order. Two
-    indices may refer to the same tensor, but one index must not refer to two tensors.
+    Numbers, strings and None must have the same type and value as in the structure. The keys of a plain dict
+    may be in another order. The same tensor may have two indices, but two tensors must not have the same
+    index.
     """
     kind, content = _node(structure)
     if kind == "tensor":
@@ -215,7 +218,10 @@ def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
 
 
 def separated(structure: Any) -> tuple[Any, list[int]]:
-    """Return the structure with a new index for each occurrence of a tensor, and the previous indices."""
+    """Number the occurrences of tensors in a structure: a tensor that occurs twice gets two indices.
+
+    Return the structure with the new indices, and a list that contains the previous index at each new index.
+    """
     order: list[int] = []
 
     def walk(structure: Any) -> Any:

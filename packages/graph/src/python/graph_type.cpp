@@ -56,14 +56,14 @@ PyObject* graph_memory(PyObject* self, PyObject*) {
 
 PyMethodDef methods[] = {
     {"parse", graph_parse, METH_O | METH_STATIC, "Return the graph whose str() is `text`."},
-    {"json", graph_json, METH_NOARGS, "Return the graph as JSON, in the form that files contain."},
+    {"json", graph_json, METH_NOARGS, "Return the graph as JSON, in the form that exported files contain."},
     {"svg", graph_svg, METH_NOARGS,
      "Return a drawing of the graph as SVG: a box for each input and call, with lines to the calls that use its results."},
     {"differences", graph_differences, METH_O,
      "Return a line for each difference from `other`. The line begins with - for a part that only this graph "
      "has, with + for a part that only `other` has, and with ~ for a part that differs."},
     {"memory", graph_memory, METH_NOARGS,
-     "Return how many bytes of memory a run with the captured sizes needs for the results of operators: `peak` is the "
+     "Return how many bytes of memory a run with the example's sizes needs for the results of operators: `peak` is the "
      "largest total size of results that exist at the same time, and `block` is the size of one block of memory in which "
      "all results can be placed. A run allocates each result separately, and needs about `peak` bytes plus the scratch "
      "memory of the operators."},
@@ -74,7 +74,7 @@ PyType_Slot slots[] = {
     {Py_tp_str, reinterpret_cast<void*>(graph_str)},
     {Py_tp_methods, methods},
     {Py_tp_doc,
-     const_cast<char*>("The operators of a program, without its constants.\n\n"
+     const_cast<char*>("The operator calls of an exported program, without its constants.\n\n"
                        "str() returns a text that Graph.parse reads.\n\n"
                        "Example:\n"
                        "    >>> graph = torch.export.export(nn.Linear(2, 3), (torch.ones(1, 2),)).graph\n"

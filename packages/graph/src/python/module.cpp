@@ -351,15 +351,17 @@ PyObject* capture_needs_below(PyObject* self, PyObject*) {
 
 PyMethodDef capture_methods[] = {
     {"start", capture_start, METH_NOARGS, "Start recording this thread's operators."},
-    {"stop", capture_stop, METH_NOARGS, "Stop recording, and undo the writes of the recorded operators."},
+    {"stop", capture_stop, METH_NOARGS,
+     "Stop recording, and restore the tensors that the recorded operators modified."},
     {"enter_module", capture_enter, METH_O,
      "enter_module(path): Name the module to which the next operators belong."},
     {"leave_module", capture_leave, METH_NOARGS, "End the module that was entered last."},
     {"carry_gradients", capture_carry_gradients, METH_NOARGS,
-     "If a gradient was read and then replaced, record a copy of the new gradient to the memory of the old one, "
-     "where the next run reads it. Call before `stop`."},
+     "If the program read a tensor's `.grad` and then assigned another tensor to `.grad`, record a copy of the new "
+     "gradient to the memory of the old one, from which the next run reads it. Call before `stop`."},
     {"changed_gradients", capture_changed_gradients, METH_NOARGS,
-     "Return a tuple (name, existed, exists) for each `.grad` that was set or removed. Call after `stop`."},
+     "Return a tuple (name, existed before, existed at the end) for each `.grad` that was set or removed during the "
+     "recording. Call after `stop`."},
     {"needs_below", capture_needs_below, METH_NOARGS,
      "Return whether the operation at which this capture raised an error can be recorded with `below_gradients=True`."},
     {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata): Return the captured Program."},

@@ -69,7 +69,7 @@ int run(int count, char** words) {
     std::vector<Tensor> results;
     for (size_t i = 0; i < times; ++i) results = program.run(given);
     RL_CHECK(outputs.size() <= results.size(), throw_value,
-             "got %zu outputs, but the program has %zu results", outputs.size(), results.size());
+             "got %zu --output files, but the program has %zu results", outputs.size(), results.size());
     for (size_t i = 0; i < outputs.size(); ++i) write_npy(outputs[i], results[i]);
     if (!saved.empty()) program.save(saved);
     return 0;

@@ -184,11 +184,11 @@ class Heap:
 
         If `solo` is true, the block is shared individually rather than as one of a sequence of batches. When
         the last process drops a block of at least `KEEP_BYTES` bytes, the pages of the block are always
-        returned to the system. The pages of a block of at least `PUNCH_BYTES` bytes are always returned in
-        two cases:
+        returned to the system. The pages of a smaller block of at least `PUNCH_BYTES` bytes are always
+        returned in two cases:
 
         * `solo` is true, and the block does not follow several allocations of the same size.
-        * `solo` and `reuse` are both false."""
+        * `solo` and the attribute `reuse` are both false."""
         size = _rounded(nbytes)
         if size >= KEEP_BYTES:
             _check_limit(nbytes)
@@ -297,7 +297,7 @@ class Heap:
         owned.give_back(block.offset, block.size)
 
     def _has_excess_pages(self) -> bool:
-        """Return whether the arenas have over `PUNCH_BYTES` bytes of pages in addition to their held and lent blocks."""
+        """Return whether the arenas' pages exceed the blocks in use by more than `PUNCH_BYTES` bytes."""
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)
         return pages > self.used_bytes + PUNCH_BYTES
 

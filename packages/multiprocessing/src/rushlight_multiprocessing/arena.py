@@ -6,11 +6,13 @@ arena allocates its blocks (`allocator.py`). A block may be freed when every pro
 it or has ended. A process that is killed does not drop its blocks. Every process therefore records the blocks
 that it *holds* in a separate table, which is ignored when the process has ended:
 
-* After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that attaches the
-  arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which the kernel releases when the
-  process ends for any reason). The process writes 1 to its table for each block that it holds, and 0 when it drops the
-  block. No other process writes to this table, so no atomic operation is needed.
-* A process that attaches an arena opens the memfd again (`/proc/self/fd/N`), so that its locks are separate.
+* After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. Each table and
+  its lock form a *slot*. A process that attaches the arena takes a slot that is not locked, and locks it
+  exclusively (`F_OFD_SETLK`, a lock of an open file description, which the kernel releases when the process
+  ends for any reason). The process writes 1 to its table for each block that it holds, and 0 when it drops
+  the block. No other process writes to this table, so no atomic operation is needed.
+* A process that attaches an arena opens the memfd again (`/proc/self/fd/N`), so that its locks are separate
+  from those of other processes.
 * A message that contains tensors carries one *lock descriptor* per arena: a new open file description that holds shared
   locks on ranges which contain the message's blocks. The descriptor exists as long as the message. The sender may therefore
   drop the tensor, or end, before the message is read. If a message is never read, its blocks are freed when the socket is
@@ -24,10 +26,10 @@ that it *holds* in a separate table, which is ignored when the process has ended
   holds this lock, no other process can send the block, because sending needs a lock, too. A receiver enters a block in its
   table before it releases the message's lock. When the owner of an arena needs memory, it checks which of the arena's blocks
   are free.
-* The last process that drops a large block that was shared individually returns its pages to the system; see
-  `Block.returns_pages`. While a process drops such a large block, it locks the byte at `_DROP_LOCKS` plus the block's
-  offset. If several processes drop the block at the same time, the last one to get this lock finds that no other process
-  holds the block.
+* When the last process drops a large block that was shared individually, it deallocates the block's memory
+  pages; see `Block.returns_pages`. While a process drops such a large block, it locks the byte at
+  `_DROP_LOCKS` plus the block's offset. If several processes drop the block at the same time, the last one to
+  get this lock finds that no other process holds the block.
 
 The number of locks depends on the numbers of processes and unread messages, but not on the number of tensors. A large number
 of locks would be slow, because the kernel searches all locks of a file for every lock, unlock and close.
@@ -153,7 +155,7 @@ class Block:
 
     @property
     def returns_pages(self) -> bool:
-        """Whether the block's pages are returned to the system when the last process drops it."""
+        """Whether the block's memory pages are deallocated when the last process drops the block."""
         return self.nbytes >= (PUNCH_BYTES if self.solo else KEEP_BYTES)
 
     def view(self) -> memoryview:
@@ -219,7 +221,9 @@ class Arena:
         return self.owner is None and not any(_locked(self.locks, _SLOT_LOCKS, _SLOT_LOCKS + 1))
 
     def hold(self, offset: int, nbytes: int, solo: bool) -> memoryview:
-        """Hold a block that was received in a message and return a view of its memory. Call under `guard`."""
+        """Record that this process holds a block that a message contained, and return a view of the block.
+
+        Call under `guard`."""
         if self.has_parents_slot:
             _use_own_slot(self, *_claim_new_slot(self))
         block = self.blocks.get(offset)
@@ -233,7 +237,7 @@ class Arena:
         return block.view()
 
     def release(self, block: Block) -> None:
-        """Release a block that has no views in this process."""
+        """Record that this process no longer holds a block, which has no views, so that it can be freed."""
         global _last_locks
         if _last_locks is not None and _last_locks.arena is self and block.offset in _last_locks.offsets:
             _last_locks = None  # close the descriptor, unless a thread is sending it
@@ -250,12 +254,13 @@ class Arena:
             del self.blocks[block.offset]
 
     def _return_pages_if_last(self, block: Block) -> bool:
-        """Return the pages of a block that is being dropped to the system, unless another process uses the block.
+        """Deallocate the pages of a block that this process drops, unless another process uses the block.
 
-        Return whether this process returned the pages. During the call, the block stays in the table of this process, so
-        that the owner of the arena does not use the memory for another block. If several processes drop the block at the
-        same time, they check it one after the other. If another process has a shared lock on the block, the pages are not
-        returned: a message contains the block or may contain it again, so another process will drop the block later."""
+        Return whether the pages were deallocated. During the call, the block stays in the table of this
+        process, so that the owner of the arena does not use the memory for another block. If several
+        processes drop the block at the same time, they check it one after the other. If another process has a
+        shared lock on the block, the pages are kept: a message contains the block or may contain it again, so
+        another process will drop the block later."""
         dropping = _DROP_LOCKS + block.offset
         _set_lock(self.locks, fcntl.F_WRLCK, dropping, wait=True)
         try:
@@ -288,11 +293,11 @@ class Arena:
             raise core.OutOfMemoryError(f"shared memory: cannot write {len(data)} bytes: {error}") from error
 
     def return_pages(self, block: Block) -> None:
-        """Return the pages of a block to the system. No other process may use the block."""
+        """Deallocate the memory pages of a block. No other process may use the block."""
         self.return_range(block.offset, block.offset + block.nbytes)
 
     def return_range(self, start: int, end: int) -> None:
-        """Return the pages between two offsets to the system. No process may use this memory."""
+        """Deallocate the memory pages between two offsets. No process may use this memory."""
         first = -(-start // PAGE) * PAGE
         length = end // PAGE * PAGE - first
         if length > 0:
@@ -361,9 +366,10 @@ class Arena:
         return fd
 
     def lock_message(self, offsets: set[int]) -> MessageLocks:
-        """Return the lock descriptor of a message with the blocks at `offsets`. Call under `guard`.
+        """Lock the blocks at `offsets`, which a message will contain, and return the locks.
 
-        If the previous message contains the same blocks, return the descriptor of that message."""
+        If the previous message contains the same blocks, return the locks of that message. Call under
+        `guard`."""
         global _last_locks
         if _last_locks is not None and _last_locks.arena is self and _last_locks.offsets == offsets:
             return _last_locks
@@ -378,7 +384,9 @@ class Arena:
 
 
 class MessageLocks:
-    """A lock descriptor for messages with the given blocks, closed when the last reference to this object is deleted."""
+    """The owner of a lock descriptor `fd` that locks the blocks at `offsets` while messages contain them.
+
+    The descriptor is closed when the last reference to this object is deleted."""
 
     def __init__(self, arena: Arena, offsets: frozenset[int], fd: int) -> None:
         self.arena: Arena = arena
@@ -397,8 +405,8 @@ class ArenaOwner:
     def take_back(self, block: Block, returned: bool) -> None:
         """Free a block that has no views in this process, unless another process may use it.
 
-        If `returned` is true, the pages of the block have been returned to the system, and no process uses
-        the block.
+        If `returned` is true, the memory pages of the block have been deallocated, and no process uses the
+        block.
         """
         raise NotImplementedError
 
@@ -409,12 +417,15 @@ def close_lock_fd(fd: int) -> None:
 
 
 def track_lock_fd(fd: int) -> None:
-    """Keep a record of a descriptor that was received with a message, until `close_lock_fd` closes the descriptor."""
+    """Record a lock descriptor, received with a message, so that forked children close their copies."""
     _lock_fds.add(fd)
 
 
 def lock_blocks(fd: int, start: int, length: int) -> None:
-    """Use a lock descriptor to lock the blocks that begin in a range. Wait while another process checks one of them."""
+    """Lock all blocks of an arena whose offsets are from `start` to `start + length - 1`.
+
+    The lock is shared, and belongs to the lock descriptor `fd`. Wait while another process checks one of the
+    blocks."""
     _set_lock(fd, fcntl.F_RDLCK, start, length, wait=True)
 
 
@@ -430,7 +441,7 @@ def reopen(fd: int) -> int:
 
 
 def file_bytes(size: int) -> int:
-    """Return the length of the file of an arena with `size` bytes of data."""
+    """Return the length in bytes of the file of an arena: `size` bytes of data, and the tables."""
     return size + SLOTS * _table_bytes(size)
 
 
@@ -490,7 +501,7 @@ def _set_lock(fd: int, kind: int, start: int, length: int = 1, wait: bool = Fals
 
 
 def _locked(fd: int, start: int, end: int) -> Iterator[int]:
-    """Yield, in any order, the bytes from `start` to `end` that other open file descriptions lock."""
+    """Yield, in any order, the offsets from `start` to `end - 1` that other open file descriptions lock."""
     ranges = [(start, end)]
     while ranges:
         start, end = ranges.pop()

@@ -21,9 +21,9 @@ from .threads import share_of_threads
 class _WithTensors:
     """Mixin for processes whose arguments may contain tensors.
 
-    The parent passes lock descriptors of the tensors' memory to the child; see Note [When a block is freed] in `arena.py`.
-    The parent closes its copies of the descriptors after the start, and the child closes its copies after it has read the
-    arguments. The mixin also sets the number of threads with which the process starts.
+    The parent passes file descriptors to the child whose locks keep the memory of the tensors allocated; see Note [When a
+    block is freed] in `arena.py`. The parent closes its copies of the descriptors after the start, and the child closes its
+    copies after it has read the arguments. The mixin also sets the number of threads with which the process starts.
     """
 
     _num_threads: int | None = None  # None leaves the number unchanged
@@ -92,7 +92,7 @@ class Process(_WithTensors, standard.Process):
 
 
 class ContextWithTensors:
-    """Mixin whose methods replace methods of the standard module's contexts."""
+    """Mixin for the contexts of the standard module, so that they create this package's pipes, queues and pools."""
 
     _name: str
 

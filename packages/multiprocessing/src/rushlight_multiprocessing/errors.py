@@ -64,9 +64,9 @@ class ProcessExitedException(ProcessException):
 
 
 def exited(where: str, index: int, process: Any, what: str = "") -> ProcessExitedException:
-    """Return the error to raise for a process that has ended.
+    """Return the ProcessExitedException for a process that ended before it finished its task.
 
-    `where` names the process, and `what` describes its unfinished task."""
+    The error text begins with `where`, the name of the process, and ends with `what`, text about the task."""
     code = process.exitcode
     if code >= 0:
         return ProcessExitedException(f"{where} ended with exit code {code}{what}", index, process.pid, code)

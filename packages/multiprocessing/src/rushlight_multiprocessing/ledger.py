@@ -138,11 +138,11 @@ class Ledger:
     def taken(self) -> int:
         """Return the number of tasks that were taken but not yet reported as done.
 
-        Tasks of killed processes do not count after `forget_dead`."""
+        Tasks of killed processes are no longer included after `forget_dead` has been called."""
         return sum(self._words[_FIRST + 1 : self._end() : 2]) + self._words[_ORPHANED]
 
     def lost(self) -> int:
-        """Return the number of tasks that killed processes had taken."""
+        """Return the number of tasks that were lost: killed processes had taken but not finished them."""
         return self._words[_LOST]
 
     def finish_one(self) -> bool:
@@ -157,7 +157,7 @@ class Ledger:
         return False
 
     def forget_dead(self) -> None:
-        """Remove the counts of processes that have ended. The tasks that they took are lost."""
+        """Remove the counts of processes that have ended, and add the tasks they did not finish to `lost`."""
         for word in range(_FIRST, self._end(), 2):
             used = self._words[word] or self._words[word + 1]
             if used and word != self._slot and not self._is_alive(word):
@@ -192,7 +192,7 @@ class Ledger:
         return _FIRST + 2 * self._words[_COUNT]
 
     def _is_alive(self, word: int) -> bool:
-        """Return whether the process that claimed a slot still runs."""
+        """Return whether the process that claimed the slot with first word `word` still runs."""
         found = fcntl.fcntl(self._fd, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK, word))
         return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
 

@@ -54,7 +54,10 @@ def has_limited_address_space() -> bool:
 
 
 def _groups(cgroups: Path, own: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield each control group of this process, and the names of its files with the memory limit and the memory in use."""
+    """Yield the directory of each control group that contains this process, and the names of two files in it.
+
+    The first file contains the memory limit of the group, and the second file the memory in use.
+    """
     try:
         lines = own.read_text().splitlines()
     except OSError:

@@ -1,14 +1,15 @@
 """Connections that send tensors as references to shared memory.
 
 A message consists of a header (payload size, number of lock descriptors, flags, tag), a table with the key and the size of
-each arena, and the payload. The lock descriptors (see `arena.py`) are sent with the message as SCM_RIGHTS ancillary data. A
-large payload is placed in shared memory, too, so that every message in the socket is small and the writer does not wait for
-the reader.
+each arena (a file of shared memory), and the payload. The lock descriptors are file descriptors whose locks keep the memory
+of the message's tensors allocated (see `arena.py`); they are sent with the message as SCM_RIGHTS ancillary data. A large
+payload is placed in shared memory, too, so that every message in the socket is small and the writer does not wait for the
+reader.
 
 Note [Messages are whole]
 The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends and receives a message as a whole or not at
 all. A process that is killed while it sends or receives therefore leaves no part of a message in the socket. Any number of
-processes may send and receive without a lock, which a killed process could not release.
+processes may send and receive without a lock; with a lock, a killed process could leave it locked.
 
 The kernel also reports the total size of the messages in a pipe, and this size stays correct when a process is killed. In
 a pipe with `counted=True`, the number of messages is computed from this size: each message is padded so that its length is 1
@@ -272,7 +273,7 @@ class Connection(standard.Connection):
         return True
 
     def _arena(self, key: int, size: int, fd: int) -> Arena:
-        """Return the arena of a received descriptor, and keep it mapped."""
+        """Return the arena (a file of shared memory) that `fd` refers to. Map it to memory if it is not mapped already."""
         arena = self._arenas.get(key)
         if arena is None:
             arena = attach(key, size, fd)

@@ -29,7 +29,7 @@ __all__ = ["Pool", "ThreadPool"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the standard module `multiprocessing.pool`, such as `AsyncResult`."""
+    """Look up a name, such as `AsyncResult`, in the standard module `multiprocessing.pool`."""
     return getattr(standard, name)
 
 
@@ -113,7 +113,7 @@ class Pool(standard.Pool):
 
 
 class _Words:
-    """An array in shared memory with one word, an integer, per process. Words are accessed atomically."""
+    """An array in shared memory with one integer, called word, for each process. Words are accessed atomically."""
 
     def __init__(self, fd: int | None = None) -> None:
         if fd is None:
@@ -243,7 +243,7 @@ class _Tasks:
             self.results._writer.wait_for_room(0.1)
 
     def _lost_tags(self) -> list[int]:
-        """Return the tasks that have no result, are not in the queue, and are not being run by a process."""
+        """Return the tags of the tasks that have no result, are not in the queue, and are not being run by a process."""
         with self._sending:
             waiting = {(self._sent - 1 - i) % _TAGS for i in range(self.reader.waiting())}
         received = [tag for tag in list(self._open) if tag not in waiting]
@@ -256,7 +256,7 @@ class _Tasks:
 
 
 class _Worker:
-    """A process of a pool. `join` notifies the pool if the process has ended."""
+    """A process of a pool. `join` tells the pool if the process has ended."""
 
     def __init__(self, ctx: Any, tasks: _Tasks, arguments: dict[str, Any]) -> None:
         self._tasks = tasks
@@ -316,7 +316,7 @@ class _Side:
         self._send(answer[2])
 
     def _fail(self, error: Exception) -> None:
-        """Send the error that was raised when a task was unpickled."""
+        """Send the error with which the unpickling of a task failed, as the result of this task."""
         try:
             self._send((False, ExceptionWithTraceback(error, error.__traceback__)))
         except Exception as reason:

@@ -196,9 +196,9 @@ class Queue:
         return 0 if self._reader.closed else self._reader.waiting()
 
     def _count_room(self) -> int:
-        """Return how many more objects fit into the queue. The ledger must be locked.
+        """Return how many more objects fit into the queue. The caller must have locked `self._ledger`.
 
-        A negative number means that the queue contains too many objects."""
+        The result is negative if the queue contains more than `maxsize` objects."""
         room = self._maxsize - self._ledger.unsent() - self._in_pipe()
         if room < 0:
             self._ledger.forget_dead()
@@ -207,7 +207,7 @@ class Queue:
 
     @staticmethod
     def _announce(change: Any) -> None:
-        """Wake one of the processes that wait for `change`.
+        """Wake one of the processes that wait on the semaphore `change`.
 
         The woken process may wake a further process. Processes that are not woken look again after `_LOOK_AGAIN` seconds."""
         if change._semlock._is_zero():
@@ -255,7 +255,7 @@ class Queue:
             return True
 
     def _send_to_room(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
-        """Send an object if the counts show that there is room for it; see Note [Room without a lock] in `ledger.py`."""
+        """Send an object if there is room, without locking the ledger; see Note [Room without a lock] in `ledger.py`."""
         self._ledger.set_first_unsent()
         try:
             if self._spare <= 0 or not self._ledger.is_alone():
@@ -285,7 +285,7 @@ class Queue:
         return packed
 
     def _start_here(self) -> None:
-        """Initialize the state that processes do not share."""
+        """Initialize the attributes that are not shared with other processes."""
         self._changed = threading.Condition(threading.Lock())
         self._backlog = None
         self._spare = 0  # a lower bound of the room that is left
@@ -428,7 +428,7 @@ def _feed(
 
 
 def _send_unsent(payload: Any, outgoing: OutgoingBlocks, writer: Connection, ledger: Ledger) -> None:
-    """Send an object. At any time, the object is counted either as unsent or as an object in the pipe."""
+    """Send an object. At any time, it is counted once: among the unsent objects, or among the objects in the pipe."""
     payload = writer.move_large_payload(payload, outgoing)
     while True:
         with ledger:

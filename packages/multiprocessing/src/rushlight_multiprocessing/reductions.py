@@ -6,10 +6,10 @@ it after they are received.
 There are two cases:
 
 * A message over a `Connection` of this package: an `OutgoingBlocks` collects the shared-memory blocks of the
-  tensors while they are pickled. The connection sends the lock descriptors of these blocks with the message
-  (see Note [When a block is freed] in `arena.py`).
-* The arguments of a spawned process and the objects in standard queues, which the standard module pickles: each storage
-  carries a lock descriptor in a `DupFd`.
+  tensors while they are pickled. With the message, the connection sends lock descriptors: file descriptors
+  whose locks keep these blocks allocated (see Note [When a block is freed] in `arena.py`).
+* The arguments of a spawned process and the objects in standard queues, which the standard module pickles:
+  each storage is pickled with a `DupFd` that sends the lock descriptor of the storage's block.
 """
 
 from __future__ import annotations
@@ -66,7 +66,11 @@ class OutgoingBlocks:
         return len(self.arenas) - 1
 
     def lock(self) -> list[MessageLocks]:
-        """Lock the blocks, and return the lock descriptors, one for each arena."""
+        """Lock the blocks, so that they stay allocated until the message has been received.
+
+        Return one object for each arena. It contains the file descriptor that is sent with the message and
+        holds the locks.
+        """
         with guard:
             return [
                 arena.lock_message(offsets) for arena, offsets in zip(self.arenas, self.offsets, strict=True)
@@ -74,7 +78,7 @@ class OutgoingBlocks:
 
 
 class IncomingBlocks:
-    """The arenas (shared-memory files) and the lock descriptors of a received message.
+    """The arenas (shared-memory files) of a received message, and the file descriptors that lock its blocks.
 
     When a tensor is rebuilt, the process records that it holds the tensor's block; see Note [When a block is freed]."""
 
@@ -92,7 +96,8 @@ class IncomingBlocks:
 class Pickler(ForkingPickler):
     """Pickles one message for a `Connection`.
 
-    Storages that are not in shared memory are moved there or, if `copies` is given, copied."""
+    Storages that are not in shared memory are moved to shared memory. If `copies` is given, they are copied
+    instead."""
 
     def __init__(self, file: io.BytesIO, copies: Copies | None) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -159,7 +164,10 @@ class Copies:
         return copied
 
     def merge(self) -> bool:
-        """Return whether tensors overlap in memory. If so, make a single copy of each used range."""
+        """Return whether tensors of the message overlap in memory.
+
+        If so, copy each range of bytes that the tensors use once, for the second pickling.
+        """
         overlap = False
         merged: dict[core.UntypedStorage, list[list[int]]] = {}
         for storage, used in self.used.items():
@@ -213,7 +221,8 @@ _DTYPE_NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
 def _describe(tensor: core.Tensor) -> tuple[memoryview, OutgoingBlocks]:
     """Pickle a message that consists of one tensor; this is faster than `dumps`.
 
-    Only numbers that describe the tensor are pickled.
+    The message contains the place of the tensor in shared memory, its dtype, shape, strides and offset, and
+    whether it requires grad, but not the elements.
     """
     storage = storage_of(tensor)
     block, view, byte_offset = move_to_shared_memory(storage)
@@ -253,7 +262,7 @@ def loads(data: Any, incoming: IncomingBlocks | None) -> Any:
 
 
 def attach(key: int, size: int, fd: int) -> Arena:
-    """Return the arena with the key `key`. If this process has not mapped the arena yet, map its file `fd`."""
+    """Return the arena (shared-memory file) with the key `key`; map its file `fd` if it is not mapped yet."""
     with guard:
         arena = attached.get(key)
         if arena is None:
@@ -353,7 +362,10 @@ def _with_class(
 
 
 class _StartedProcess:
-    """The lock descriptors that a process gets when it is started, one for each arena of its arguments."""
+    """The lock descriptors for a process that is being started, one for each arena that its arguments use.
+
+    They keep the blocks of the arguments allocated until the process has unpickled them.
+    """
 
     def __init__(self) -> None:
         self.lock_fds: dict[Arena, tuple[int, Any]] = {}
@@ -370,7 +382,10 @@ _received_fds: dict[int, int] = {}
 
 
 def reduce_storage(storage: core.UntypedStorage) -> Any:
-    """Return the function and the arguments from which the standard module's pickler rebuilds a storage."""
+    """Return the function and the arguments with which the receiving process rebuilds a storage.
+
+    The pickler of the standard module `multiprocessing` calls this function for each storage.
+    """
     if not storage.nbytes():
         return rebuild_inline, (bytearray(),)
     block, _view, byte_offset = move_to_shared_memory(storage)
@@ -410,7 +425,10 @@ def rebuild_from_descriptor(
     byte_offset: int,
     nbytes: int,
 ) -> core.UntypedStorage:
-    """Rebuild a storage whose lock descriptor was sent by the standard module."""
+    """Rebuild a storage that the standard module `multiprocessing` pickled.
+
+    `dup` contains the lock descriptor: the file descriptor whose lock keeps the storage's block allocated.
+    """
     fd = _received_fds.get(key) if inherited else None
     if fd is None:
         fd = dup.detach()
@@ -427,14 +445,20 @@ def rebuild_from_descriptor(
 
 
 def launched(popen: object) -> None:
-    """Close this process's copies of the lock descriptors of a process that has been started."""
+    """Close the lock descriptors that this process opened for a process that has now been started.
+
+    The started process has its own copies of these file descriptors.
+    """
     started = _starting.pop(popen, None)
     if started is not None:
         started.close()
 
 
 def arguments_read() -> None:
-    """Close the lock descriptors of the arguments of this process, after the arguments have been unpickled."""
+    """Close the lock descriptors that this process received with the arguments of its function.
+
+    The process calls this function after it has unpickled the arguments.
+    """
     for fd in _received_fds.values():
         close_lock_fd(fd)
     _received_fds.clear()

@@ -57,7 +57,7 @@ def add_path(module: Any, error: BaseException) -> None:
 
 
 def _path_between(module: Any, inner: Any) -> str | None:
-    """Return the name of `inner` in `module`, or None if `inner` is not a descendant of `module`."""
+    """Return the dotted name of the submodule `inner` in `module`, or None if `inner` is no submodule."""
     if inner is None:
         return None
     for name, child in module.named_modules():

@@ -61,7 +61,11 @@ class HookTable(dict[Any, Any]):
     __slots__ = ("__weakref__",)
 
     def add(self, hook: Any, prepend: bool = False, extra: tuple[HookTable, ...] = ()) -> RemovableHandle:
-        """Add `hook` at the beginning if `prepend` is set, otherwise at the end. Add the new id to all tables in `extra`."""
+        """Add `hook` at the beginning if `prepend` is set, otherwise at the end.
+
+        Each table in `extra` marks certain hooks, such as those that take keyword arguments: the hook's id is
+        added to it as a key.
+        """
         handle = RemovableHandle(self, extra)
         self[handle.id] = hook
         if prepend:
@@ -87,7 +91,7 @@ NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """A table of hooks that are called for every module. Module calls skip these tables if all are empty."""
+    """A table of hooks that are called for every module. If all these tables are empty, a call skips them."""
 
     __slots__ = ()
 
@@ -180,7 +184,7 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Register `hook(module, grad_output)`, called for every module once its output gradients are computed.
+    """Register `hook(module, grad_output)` for all modules, called when `grad_output` is known.
 
     Args:
         hook: the function. A return value other than None replaces the gradients.
@@ -198,7 +202,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Register `hook(module, grad_input, grad_output)`, called for every module once its input gradients are computed.
+    """Register `hook(module, grad_input, grad_output)` for all modules, called when `grad_input` is known.
 
     Args:
         hook: the function. A return value other than None replaces `grad_input`.
@@ -219,7 +223,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Register `hook(module, grad_input, grad_output)`, called for every module once its input gradients are computed.
+    """Register `hook(module, grad_input, grad_output)` for all modules, called when `grad_input` is known.
 
     Prefer the newer function :func:`register_module_full_backward_hook`, whose hooks are called in the same
     way. While a hook of one of these functions is registered, the other function raises RuntimeError.
@@ -236,9 +240,10 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Return `full`, which is true for a hook of `register_full_backward_hook`.
+    """Check that all backward hooks of a module are registered with the same function, and return `full`.
 
-    Raise RuntimeError if `before`, the value of `full` for the earlier hooks, is different.
+    `full` is True if the function for the new hook is `register_full_backward_hook`; `before` is the same for
+    the earlier hooks, or None if there are none. RuntimeError is raised if they differ.
     """
     if before is not None and before != full:
         raise RuntimeError(
@@ -403,8 +408,8 @@ class Hooks:
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register `hook(module, grad_input, grad_output)`, called like a hook of :meth:`register_full_backward_hook`.
 
-        Prefer the newer method `register_full_backward_hook`. A module cannot have hooks that were registered
-        with both methods.
+        Prefer the newer method `register_full_backward_hook`. All backward hooks of a module must be
+        registered with the same method.
 
         Raises RuntimeError if :meth:`register_full_backward_hook` was called before for this module.
         """

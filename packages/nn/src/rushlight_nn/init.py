@@ -315,7 +315,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
     Args:
         tensor: the weight, which is returned.
-        groups: number of groups of the convolution. Each group preserves its own channels.
+        groups: number of groups of the convolution. Each group preserves the input channels of this group.
 
     Shape:
         - Tensor: (out, in, *kernel) with a kernel of one, two or three dimensions.

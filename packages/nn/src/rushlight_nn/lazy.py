@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 
 class LazyModuleMixin:
-    """A mixin for layers that are created before the sizes of their inputs are known. List it before Module in the bases.
+    """A mixin for layers that are created before the sizes of their inputs are known.
 
-    Such a layer registers parameters of the type `UninitializedParameter` and defines `initialize_parameters`. This
-    method receives the arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The
-    layer then becomes an instance of `cls_to_become`, unless `cls_to_become` is None. `load_state_dict` also
-    determines the shapes of the parameters.
+    The class of such a layer lists this mixin before `Module` in its bases. The layer registers parameters
+    of the type `UninitializedParameter` and defines `initialize_parameters`. This method receives the
+    arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The layer then
+    becomes an instance of `cls_to_become`, unless `cls_to_become` is None. `load_state_dict` also determines
+    the shapes of the parameters.
 
     Raises:
         NotImplementedError: the layer does not define `initialize_parameters` (raised by the first call).

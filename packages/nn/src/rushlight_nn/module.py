@@ -207,7 +207,7 @@ class Module(Traversal, Hooks, State):
         object.__delattr__(self, name)
 
     def _set_class(self, cls: Any) -> None:
-        """Set `__class__`. Add or remove the attributes that mirror the tables if the new class requires this change."""
+        """Set `__class__`. If the new class has another `_mirrored`, add or remove the tables' attributes."""
         mirrored = self._mirrored
         object.__setattr__(self, "__class__", cls)
         if self._mirrors() != mirrored and "_parameters" in self.__dict__:
@@ -325,9 +325,10 @@ class Module(Traversal, Hooks, State):
     # Moving and converting ----------------------------------------------------------------------------------
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace each parameter, gradient and buffer by the result of `fn`.
+        """Call `fn` with each parameter, gradient and buffer, and store the result in its place.
 
-        Parameters remain the same objects, unless `conversion.set_overwrite_module_params_on_conversion` is on.
+        The result for a parameter becomes the `data` of the same Parameter object. If
+        `conversion.set_overwrite_module_params_on_conversion` is on, it becomes a new Parameter object.
         """
         if recurse:
             for child in self.children():

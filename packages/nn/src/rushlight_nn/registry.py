@@ -40,7 +40,7 @@ class Registry(dict[str, Any]):
         self._owner = weakref.ref(owner)
 
     def belongs_to(self, module: Any) -> bool:
-        """Return whether `module` is the module whose attributes this table updates."""
+        """Return whether this is a table of `module`, and not of a module from which `module` was copied."""
         return self._owner() is module
 
     def _unmirror(self, name: str, value: Any) -> None:

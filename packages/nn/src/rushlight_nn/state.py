@@ -82,13 +82,14 @@ def _run_post_hooks(module: Any, result: IncompatibleKeys) -> None:
 class State:
     """The part of Module that implements `state_dict` and `load_state_dict`.
 
-    Note [Loading is all or nothing] Loading first traverses all modules and collects missing keys, unexpected
-        keys and
-    tensors of the wrong shape. Values are copied only afterwards, so that a state that does not fit leaves the module
-    unchanged. The functions that will copy the values are collected in the list `local_metadata["deferred"]`. A module that
-    overrides `_load_from_state_dict` may ignore this list and copy immediately. Setting an extra state may create the
-    children that are checked next. Therefore `local_metadata["load_up_to"]` runs the functions collected so far, unless an
-    error has been found.
+    Note [Loading is all or nothing]
+    Loading first traverses all modules and collects missing keys, unexpected keys and tensors of the wrong
+    shape. Values are copied only afterwards, so that a state that does not fit leaves the module unchanged.
+    The functions that will copy the values are collected in the list `local_metadata["deferred"]`. A module
+    that overrides `_load_from_state_dict` may ignore this list and copy immediately. `set_extra_state` may
+    create child modules, which are checked next. Before `set_extra_state` is called,
+    `local_metadata["load_up_to"]` therefore runs the functions collected so far, unless an error has been
+    found.
     """
 
     # The version of the layout of this module's state. It is stored in the state.
@@ -180,10 +181,10 @@ class State:
         Raises:
             TypeError: `state_dict` is not a mapping.
             RuntimeError: the state does not fit the module. The message lists all errors. The error leaves
-                the module unchanged, except in two cases. First, if an extra state is reached before an error
-                is found, the extra state and all entries before it are loaded. Second, if the only errors are
-                missing or unexpected keys and a module has a post-hook, all entries that fit are loaded,
-                because the post-hook might accept these keys.
+                the module unchanged, except in two cases. First, if a module with an extra state is checked
+                before an error is found, the extra state and all entries before it are loaded. Second, if the
+                only errors are missing or unexpected keys and a module has a post-hook, all entries that fit
+                are loaded, because the post-hook might accept these keys.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(

@@ -226,7 +226,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _both_sides(event: FunctionEvent) -> list[Argument]:
-    """Return the tensors that a copy reads and writes, if they were recorded."""
+    """Return the recorded tensor arguments of an operator that copies, and of the copies that it calls."""
     found = list(tensors_of(event.arguments))
     for child in event.cpu_children:
         found += tensors_of(child.arguments) if child.name in COPIES else []
@@ -256,7 +256,10 @@ def _calls(events: Sized) -> str:
 
 
 def _where(events: list[FunctionEvent]) -> str:
-    """Return the location that takes the most time: a line if stacks were recorded, otherwise an enclosing span."""
+    """Return the end of a sentence that names where `events` took the most time, or "" if this is not known.
+
+    The place is a source line, as in ", most of it at model.py:3", or the enclosing span if no stacks were
+    recorded."""
     times: dict[str, float] = defaultdict(float)
     for event in events:
         if event.stack:

@@ -360,9 +360,9 @@ class EventList(list[Any]):
 
 
 def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
-    """Return whether an operator `conv_transpose` called `convolution`.
+    """Return whether the operator event `convolution` is part of a call of `conv_transpose1d`, `2d` or `3d`.
 
-    If `convolution` computes a gradient, return whether `conv_transpose` called the forward operator.
+    If `convolution` computes a gradient, return this for the forward convolution.
     """
     caller = convolution.cpu_parent
     if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:

@@ -23,7 +23,9 @@ class MemoryPoint(NamedTuple):
 
 
 class Recording:
-    """The events of one recording, or of one window of a schedule. A sink receives `header` and the events in `raw`.
+    """The events of one recording, or of one window of a schedule.
+
+    `write_to` passes `header` and the events in `raw` to a sink, an object that writes a file in one format.
 
     Methods raise RuntimeError if the required data were not recorded, and ValueError if a metric is unknown.
 

@@ -102,7 +102,7 @@ PyMethodDef functions[] = {
      "start(wanted, capacity): Begin a recording. Raises RuntimeError if another recording is active."},
     {"stop", py_stop, METH_NOARGS, "End the recording, and return whether a recording was active."},
     {"collect", py_collect, METH_VARARGS,
-     "collect(release, event_type, argument_type): Return the data of the last recording, and discard it."},
+     "collect(release, event_type, argument_type): Return the data of the last recording. The recorder deletes its copy."},
     {"copy_events", py_copy_events, METH_VARARGS,
      "copy_events(event_type, argument_type): Return the data recorded so far, in the form that collect returns, without discarding it."},
     {"wanted", py_wanted, METH_NOARGS,

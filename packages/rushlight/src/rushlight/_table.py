@@ -343,7 +343,7 @@ def _docstring(name: str) -> str:
 
 
 def _shown(word: str) -> tuple[str, str]:
-    """Return the name in the original module, and the name under which it is re-exported."""
+    """Split an entry `name` or `name:alias` into the name in the original module and the re-exported name."""
     original, _, alias = word.partition(":")
     return original, alias or original
 
@@ -378,7 +378,7 @@ class _Loader:
 
 
 def spec_of(name: str) -> ModuleSpec | None:
-    """Return the import system's specification of a module, or None if it is not in the table."""
+    """Return the import system's `ModuleSpec` of a module, or None if the module is not in the table."""
     if name.removeprefix("rushlight.") not in MODULES:
         return None
     spec: Any = type(__spec__)  # ModuleSpec, without the slow import of importlib.machinery

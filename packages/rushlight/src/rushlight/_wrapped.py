@@ -12,8 +12,8 @@ def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
     """Return a `__getattr__` function, which looks up names in `package`, including names that are loaded on first use.
 
     Special names such as `__path__` raise AttributeError, because a module with the `__path__` of `package`
-    would import the submodules of `package` a second time. If `module` is given, the submodules of `module`
-    take precedence over those of `package`, because the latter may define fewer names.
+    would import the submodules of `package` a second time. If `module` is given, a submodule of `module`
+    takes precedence over a submodule of `package` with the same name, which may define fewer names.
     """
 
     def find(name: str) -> object:

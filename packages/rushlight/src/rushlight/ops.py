@@ -25,7 +25,8 @@ class _Namespace:
 class _Overload:
     """A PyTorch operator named by its overload, such as `aten.add.Tensor`.
 
-    Calling the operator calls the public function or the Tensor method of this name for every overload."""
+    All overloads of an operator call the same public function, such as `add`, or the Tensor method of this
+    name."""
 
     def __init__(self, name: str, overload: str) -> None:
         self.__name__: str = f"{name}.{overload}"

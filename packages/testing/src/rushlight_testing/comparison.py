@@ -188,7 +188,7 @@ def _difference(
     check_layout: bool,
     check_stride: bool,
 ) -> str:
-    """Return a description of the difference, or an empty string."""
+    """Return a description of the first difference between `a` and `b`, or an empty string if they agree."""
     if a.shape != b.shape:
         return f"the shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
     if check_device and a.device != b.device:

@@ -1,4 +1,4 @@
-"""Determine the dtypes that an operator accepts by calling it, to check the key `dtypes` of its entry."""
+"""Determine the dtypes that an operator accepts by calling it, to check `dtypes` in its YAML entry."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"} | dict.from
 
 
 def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
-    """Yield the samples of an entry, with their tensors converted to a dtype.
+    """Yield the samples in the YAML entry of an operator, with their tensors converted to a dtype.
 
     Only the tensors whose dtype the sample does not specify are converted. If the sample specifies the dtype of every
     tensor, all tensors with the dtype of the first tensor are converted.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         dtype: the name of the dtype, such as "int32".
 
     Example:
@@ -77,7 +77,7 @@ def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
     """Return the names of the dtypes that an operator accepts in at least one sample.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         alone: whether to leave out samples in which a number or a `dtype` may convert the tensors to
             another dtype.
 

@@ -1,9 +1,9 @@
-"""Functions for the laws in ops/*.yaml, which test operators whose results no oracle can compute.
+"""Functions for the laws in ops/*.yaml, which test operators that have no reference implementation.
 
 A law (the key `law` of an entry) is a Python expression that must be true. If the entry has samples, the law is evaluated
 for each sample, with the arguments and `result` as NumPy arrays. If the entry has no samples, the expression
-contains the call of the operator, and may use the helpers of rushlight_testing.samples. Random numbers are
-drawn with a fixed seed and compared with distributions.
+contains the call of the operator, and may use the helpers of rushlight_testing.samples. Laws of random
+operators draw numbers with a fixed seed, and test whether they follow the expected distribution.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
 
 
 def same_memory(make: Callable[[Any, Any], Any]) -> bool:
-    """Return whether `make(x, y)` returns x with the memory and the shape of y."""
+    """Return whether `make(x, y)` gives x the memory and shape of y, as `x.set_(y)` does, and returns x."""
     x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
     made = make(x, y)
     y[0, 1] = 9.0
@@ -69,9 +69,10 @@ def same_memory(make: Callable[[Any, Any], Any]) -> bool:
 
 
 def stepped(step: Callable[[Any, Any, Any], Any], wanted: Callable[[Any, Any, Any], Any]) -> bool:
-    """Return whether `step(params, grads, state)` changes `params` to `wanted(params, grads, state)`.
+    """Return whether an optimizer step, `step(params, grads, state)`, changes `params` to expected values.
 
-    The state is zero before the step, and `wanted` receives the values from before the step.
+    `wanted(params, grads, state)` returns the expected values. It receives the same arguments as `step`,
+    before the step has changed them; `state` is zero.
     """
 
     def given() -> list[Any]:

@@ -52,7 +52,9 @@ TOLERANCES = {
 
 @cache
 def operators() -> list[Op]:
-    """Return the entries of all operators, in the order of the files. The files are read once.
+    """Return the YAML entries of all operators, in the order of the files.
+
+    The first call reads the files, and later calls return the same list.
 
     Example:
         >>> len(operators()) > 600
@@ -67,7 +69,7 @@ def is_random(op: Op) -> bool:
     """Return whether an operator uses random numbers.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
 
     Example:
         >>> op = next(op for op in operators() if op.name == "rand")
@@ -78,10 +80,10 @@ def is_random(op: Op) -> bool:
 
 
 def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
-    """Yield the samples of an entry, each with new tensors.
+    """Yield the samples in the YAML entry of an operator, each with new tensors.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         dtype: the name of the dtype of tensors whose dtype the sample does not specify.
 
     Example:
@@ -98,9 +100,9 @@ def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...
     """Call an operator by its name, with positional arguments in the order of its signature.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         sample: the arguments.
-        name: the name of a form of the operator, such as "add_"; by default the name of the entry.
+        name: the name of a form of the operator, such as "add_"; by default the name in the entry.
         extra: additional arguments, which follow the arguments of the sample.
 
     Example:
@@ -120,7 +122,7 @@ def call(op: Op, sample: Sample, **more: Any) -> Any:
     """Call an operator through its public function or method, or by its name if it has neither.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         sample: the arguments.
         more: additional keyword arguments, which are ignored if the operator is called by its name.
 
@@ -142,7 +144,7 @@ def inplace(op: Op, sample: Sample) -> Any:
     The in-place form writes its result to the first argument.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         sample: the arguments.
 
     Example:

@@ -1,4 +1,7 @@
-"""Reference functions that NumPy and SciPy lack, for the oracles in ops/*.yaml."""
+"""Reference functions that NumPy and SciPy lack, for the key `oracle` in ops/*.yaml.
+
+An oracle is an expression that computes the expected results of an operator's tests with NumPy arrays.
+"""
 
 from __future__ import annotations
 
@@ -271,7 +274,7 @@ def _moments(x: Array, axis: tuple[int, ...], eps: float) -> tuple[Array, Array]
 def native_layer_norm(
     x: Array, shape: Any, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Return `layer_norm`, the means, and the reciprocals of the standard deviations."""
+    """Return the result of `layer_norm`, and the means and reciprocals of the standard deviations."""
     axis = tuple(range(x.ndim - len(shape), x.ndim))
     return (layer_norm(x, shape, weight, bias, eps), *_moments(x, axis, eps))
 
@@ -280,7 +283,10 @@ def native_batch_norm(
     x: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
     training: bool, eps: float,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Return `batch_norm` and the statistics of the channels, which are empty in evaluation mode."""
+    """Return the result of `batch_norm`, and each channel's mean and reciprocal of the standard deviation.
+
+    In evaluation mode, the last two arrays are empty.
+    """
     made = batch_norm(x, weight, bias, running_mean, running_var, training, eps)
     if not training:
         return made, x[:0, 0].reshape(0), x[:0, 0].reshape(0)
@@ -291,7 +297,7 @@ def native_batch_norm(
 def native_group_norm(
     x: Array, weight: Array | None, bias: Array | None, n: int, c: int, spatial: int, groups: int, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Return `group_norm` and the statistics of the groups."""
+    """Return the result of `group_norm`, and each group's mean and reciprocal of the standard deviation."""
     mean, rstd = _moments(x.reshape(n, groups, c // groups * spatial), (2,), eps)
     made = group_norm(x, groups, weight, bias, eps)
     return made, mean.reshape(n, groups), rstd.reshape(n, groups)
@@ -446,7 +452,7 @@ def replaced(x: Array, values: Array, part: Callable[[Array], Array]) -> Array:
 
 
 def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Return a copy in which a diagonal is replaced."""
+    """Return a copy in which the elements of a diagonal are replaced by `values`."""
     out = np.array(x, order="C")
     moved = np.moveaxis(out, (dim1, dim2), (0, 1))
     for i in range(values.shape[-1]):

@@ -1,4 +1,4 @@
-"""Oracles of linear algebra, which apply SciPy's LAPACK to each matrix of a batch."""
+"""Reference functions for tests of linear algebra, which apply SciPy's LAPACK to each matrix of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute the dtypes of results from an operator's entry, by PyTorch's promotion rules.
+"""Compute the dtypes of results from an operator's YAML entry, by PyTorch's promotion rules.
 
 The rules are implemented independently of core, and tests compare core's results with them. `result_dtypes(op, arguments)`
 reads the keys `kind`, `compute` and `result` of an entry; `rushlight_core.codegen.results` defines the language of `result`.
@@ -162,10 +162,10 @@ _FUNCTIONS: dict[str, Any] = {
 
 
 def result_dtypes(op: Op, arguments: dict[str, Any], count: int) -> list[str | None]:
-    """Return the names of the dtypes that an operator's entry declares for the results of a call.
+    """Return the names of the dtypes that an operator's YAML entry declares for the results of a call.
 
     Args:
-        op: the entry.
+        op: the YAML entry.
         arguments: the arguments of the call by name.
         count: the number of results; a rule for a list of results applies to each of its items.
 

@@ -31,7 +31,7 @@ class Sample:
     """The arguments of one call.
 
     Attributes:
-        text: the text of the sample in the entry.
+        text: the text of the sample in the operator's YAML entry.
         args: the positional arguments.
         kwargs: the keyword arguments.
 
@@ -50,7 +50,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
     """Return the samples that `text` describes.
 
     Args:
-        text: the arguments of a call, as written in `samples` and `errors` of an entry.
+        text: the arguments of a call, as in the keys `samples` and `errors` of a YAML entry.
         library: the module that creates the tensors, by `library.tensor(data, dtype=...)`.
         dtype: the dtype of tensors whose dtype `text` does not specify.
 
@@ -123,7 +123,8 @@ class _Helpers:
     def t(self, *shape: int, dtype: Any = None, low: float = -3, high: float = 3) -> Any:
         """Return a random tensor.
 
-        Integers are not zero unless `low` is 0. Floats are not close to zero unless both limits are less than 0.05.
+        Integers are not zero unless `low` is 0. The magnitude of a float is more than 0.05 (or 5 % of
+        `high - low`, if this is less than 1), unless both limits are less than 0.05.
         """
         name = self._dtype if dtype is None else str(dtype).rsplit(".", 1)[-1]
         count = math.prod(shape)

@@ -27,9 +27,9 @@ def trace_problems(text: str) -> list[str]:
     """Return a list with one line for each problem of the Chrome trace `text`. The list is empty if the trace is valid.
 
     The trace must be JSON without NaN, and each event must have the fields that its phase requires. Complete events (`X`) of
-    one thread must nest. The two ends of a flow must pair up, be in order of time and lie within slices. Counters and
-    metadata are checked, too. Phases that rushlight's traces do not use (`B`, `E`, async events and samples) are reported as
-    unknown.
+    one thread must nest. A flow must have one start (`s`) and one end (`f`) that is not earlier, and both
+    must lie within complete events. Counters and metadata are checked, too. Phases that rushlight's traces
+    do not use (`B`, `E`, async events and samples) are reported as unknown.
     """
     try:
         trace = json.loads(text, parse_constant=_refuse)
@@ -134,7 +134,7 @@ def _span(entry: Entry) -> tuple[int, int]:
 
 
 def _slices(entries: list[Entry]) -> dict[tuple[int, int], list[Entry]]:
-    """Return the complete events of each thread, with outer events before the events that they contain."""
+    """Return the complete events (phase "X") of each thread, with outer events before those inside them."""
     threads: dict[tuple[int, int], list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry["ph"] == "X":

@@ -30,7 +30,7 @@ def one_element(op: Op, sample: Sample, dims: int) -> Sample:
     Elements of int32 and int64 are set to 0, since they may be indices. Arguments that specify dimensions are set to 0, too.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         sample: the sample.
         dims: 1 for tensors of shape (1,), 0 for tensors of shape ().
 
@@ -67,7 +67,10 @@ def _may_be_index(t: Any) -> bool:
 
 
 def _cut(length: int, dim: int | None) -> Callable[[Any], Any]:
-    """Return a function that copies at most `length` elements along dimension `dim`, or along all dimensions."""
+    """Return a function that copies the first `length` elements along `dim`, or along all dimensions.
+
+    Copies of int32 and int64 tensors are set to 0, since they may contain indices.
+    """
 
     def cut(t: Any) -> Any:
         if t.dim() == 0:
@@ -158,7 +161,8 @@ def with_layout(
     Args:
         sample: the sample.
         layout: a function that returns a tensor in another layout; see `LAYOUTS`.
-        written: the positions of the arguments that the call writes; these share no memory with other arguments.
+        written: the positions of the arguments that the call modifies in place. `layout` is not applied to
+            them, and they share no memory with other arguments.
 
     Example:
         >>> placed, dense = with_layout(Sample("", (torch.ones(2, 3),)), LAYOUTS["gaps"])

@@ -1,12 +1,12 @@
 """autocast: use a smaller dtype for matrix products, and float32 for operators that need more precision.
 
 Note [Autocast]
-Autocast is a stage through which calls of operators pass before the stages that record gradients. While the stage is on, it
-handles every call of an operator in the thread that turned it on. For the operators in the list `SMALLER`, arguments of
-dtype float32, float16 or bfloat16 are converted to the dtype of the autocast block. For the operators in the list
-`FLOAT32`, arguments of smaller dtypes are converted to float32. All other operators compute as usual. The conversions are
-operators, too: gradients flow back through them, and the gradient of a weight has the dtype of the weight. A weight is
-converted once in each outermost block, even if it is used several times.
+Autocast is a stage of dispatch: while it is on in a thread, each call of an operator in this thread passes
+through it before the stages that record gradients. For the operators in the list `SMALLER`, arguments of
+dtype float32, float16 or bfloat16 are converted to the dtype of the autocast block. For the operators in the
+list `FLOAT32`, arguments of smaller dtypes are converted to float32. All other operators compute as usual.
+The conversions are operators, too: gradients flow back through them, and the gradient of a weight has the
+dtype of the weight. A weight is converted once in each outermost block, even if it is used several times.
 """
 
 from __future__ import annotations

@@ -99,7 +99,9 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     count = x.ndim + len(axes)
     if any(not -count <= one < count for one in axes) or len({one % count for one in axes}) != len(axes):
-        raise IndexError(f"expand_dims(axis): got {axis}, needs distinct positions among {count} dimensions")
+        raise IndexError(
+            f"expand_dims(axis): got {axis}, needs different positions in a result of {count} dimensions"
+        )
     for one in sorted(one % count for one in axes):
         x = x.unsqueeze(one)
     return x

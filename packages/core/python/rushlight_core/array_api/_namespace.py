@@ -42,7 +42,7 @@ class _Information:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
-        """Return the standard's default device, which is the CPU."""
+        """Return the default device in the sense of the array API standard: the CPU."""
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:

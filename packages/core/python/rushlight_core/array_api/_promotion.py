@@ -1,7 +1,7 @@
-"""Promotion by the rules of the standard, which depend only on dtypes and on the kind of a Python scalar.
+"""Promotion by the rules of the array API standard, which depend only on dtypes and types of Python scalars.
 
-Core's operators promote as in PyTorch, where a 0-d tensor is treated like a Python scalar if another operand has at least
-one dimension.
+The operators of rushlight_core promote dtypes as in PyTorch, where a 0-d tensor is treated like a Python
+scalar if another operand has at least one dimension.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ Scalar: TypeAlias = bool | int | float | complex
 
 
 def like(scalar: Scalar, x: Tensor) -> Tensor:
-    """Convert a scalar to a 0-d tensor of `x.dtype`, or of a default dtype if the scalar does not fit."""
+    """Convert a scalar to a 0-d tensor of `x.dtype`, or of the default dtype for the type of the scalar.
+
+    The default is used if `x.dtype` is of a lower kind than the scalar, such as int64 for a float.
+    """
     dtype = x.dtype
     if isinstance(scalar, bool):
         fits = True
@@ -38,7 +41,7 @@ def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: 
 
 
 def pair(name: str, x1: Tensor | Scalar, x2: Tensor | Scalar) -> tuple[Tensor, Tensor]:
-    """Convert two operands to tensors that core's operators promote as the standard requires."""
+    """Return two operands as tensors whose dtypes an operator promotes as the array API standard requires."""
     if isinstance(x1, Tensor):
         if not isinstance(x2, Tensor):
             return x1, like(x2, x1)

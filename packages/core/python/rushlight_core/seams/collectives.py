@@ -56,10 +56,10 @@ class Group(Protocol):
         """Return the number of processes in the group."""
 
     def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
-        """Start to reduce tensors of one dtype over all ranks ("SUM", "AVG", "MAX", …); the results replace the tensors."""
+        """Start an all-reduce ("SUM", "AVG", "MAX", …) of tensors of one dtype, in place."""
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Start to overwrite the tensors with the tensors of rank `root`."""
+        """Start a broadcast, which overwrites the tensors of the other ranks with those of rank `root`."""
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
         """Return the value that rank `root` passed as `value`. The value must be picklable."""

@@ -1,4 +1,4 @@
-"""The interface between functions of control flow and the packages that capture programs.
+"""The interface between `cond`, `while_loop` and `scan` and the packages that capture programs.
 
 `cond` and `while_loop` choose the next operators by the values of tensors, and `scan` repeats its operators
 for each slice. A captured program would contain only the operators that ran for the example inputs, so a
@@ -32,14 +32,16 @@ class Recorder(Protocol):
         """Return whether sizes may differ between runs of the program. In that case, no Python loop may depend on a size."""
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record both branches by calling each with an empty list. Return tensors that represent the results.
+        """Record both branches by calling `true_fn` and `false_fn` with an empty list of tensors.
+
+        Return tensors that represent the results.
 
         Raises:
             RuntimeError: the branches return results of different types.
         """
 
     def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop, and return tensors that represent the last carried values.
+        """Record a loop, and return tensors that represent the carried values after the last iteration.
 
         These tensors have the dtypes and shapes of `carried`.
 
@@ -50,7 +52,7 @@ class Recorder(Protocol):
     def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
         """Record a loop over slices of `xs` along the first dimension; `combine_fn` takes the carried value and the slices.
 
-        Return the last carried tensors, followed by the stacked results.
+        Return the carried tensors after the last iteration, followed by the stacked results.
 
         Raises:
             RuntimeError: the carried values have other types than `init`.

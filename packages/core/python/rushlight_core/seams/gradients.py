@@ -1,10 +1,11 @@
 """The interface of packages that provide gradients, such as rushlight-autograd.
 
-A provider is a module that attaches itself to core when it is imported. The module attaches stages and per-tensor state (see
-rushlight_core.seams.stages, or rushlight/dispatch.h for C++), and sets the attribute `rushlight_core.autograd` to itself.
-Packages that build on core import `grad`, `backward` and `Function` from this attribute. `DistributedDataParallel` of
-rushlight-nn also needs `Variable._execution_engine.queue_callback(callback)`, which calls a function at the end of the
-running backward pass. A provider is installed as an entry point of the group "rushlight.autograd".
+A provider is a module that adds gradients to rushlight_core when it is imported. The module adds stages to
+the dispatch of operators, stores state on tensors (see rushlight_core.seams.stages, or rushlight/dispatch.h
+for C++), and sets the attribute `rushlight_core.autograd` to itself. Packages that build on rushlight_core
+use `grad`, `backward` and `Function` of this attribute. `DistributedDataParallel` of rushlight-nn also needs
+`Variable._execution_engine.queue_callback(callback)`, which calls a function at the end of the running
+backward pass. A provider is installed as an entry point of the group "rushlight.autograd".
 """
 
 from __future__ import annotations

@@ -123,7 +123,9 @@ def stage_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def stage_off(stage: str) -> Iterator[None]:
-    """Skip a stage for the operators that this thread calls in the block. Grad mode does not change.
+    """Skip a stage for the operators that this thread calls in the block.
+
+    The result of `is_grad_enabled()` does not change.
 
     Args:
         stage: the name of the stage.
@@ -143,7 +145,9 @@ def stage_off(stage: str) -> Iterator[None]:
 
 
 def provide_state() -> None:
-    """Enable :func:`get_state`, :func:`set_state` and :func:`set_computed`, which attach objects to tensors.
+    """Enable :func:`set_state`, :func:`set_computed` and :func:`get_state`.
+
+    The first two functions attach an object to a tensor, and the third function returns this object.
 
     Raises:
         RuntimeError: this function was called before, or the package rushlight_autograd is loaded.

@@ -77,7 +77,7 @@ class Worker(Protocol):
         """Wait until the worker has ended, but at most `timeout` seconds."""
 
     def kill(self) -> None:
-        """End the worker immediately. Does nothing if the worker cannot be ended, as for a thread."""
+        """End the worker immediately. Does nothing if the worker is a thread, which cannot be ended."""
 
 
 @runtime_checkable

@@ -475,7 +475,10 @@ def _window(
     shape: Callable[[Tensor, int], Tensor],
     one: bool = True,
 ) -> Tensor:
-    """Return `shape(positions, period)`, computed in float64. If `one` is true, a window of length 1 has the value 1."""
+    """Return the window whose elements `shape(positions, period)` computes in float64, converted to `dtype`.
+
+    If `one` is true, a window of length 1 has the value 1.
+    """
     M = index(M)
     if M < 0:
         raise ValueError(f"{name}(M): must not be negative, got {M}")

@@ -45,7 +45,7 @@ Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, in
     const bool joined = targets.dim() == 1;
     if (!has_values(targets) || !has_values(lengths)) {
         RL_CHECK(joined || targets.size(0) == batch, throw_runtime,
-                 "%s(targets): shape %s does not have one row for each of the %lld targets", kOp,
+                 "%s(targets): shape %s does not have one row for each of the %lld samples", kOp,
                  to_string(targets.sizes()).c_str(), (long long)batch);
         const int64_t sizes[] = {batch, targets.size(-1)};
         return make_tensor(sizes, DType::Int64, Device{DeviceType::Meta});

@@ -175,7 +175,7 @@ Tensor randperm(int64_t n, Generator* generator, OptDType dtype, OptDevice devic
              name(*dtype));
     const uint64_t most = exact_integers(dtype.value_or(DType::Int64));
     RL_CHECK(n < 0 || static_cast<uint64_t>(n) <= most, throw_runtime,
-             "randperm(n): dtype %s represents the integers below %llu exactly, got %lld", name(*dtype),
+             "randperm(n): dtype %s represents only integers below %llu exactly, got %lld", name(*dtype),
              (unsigned long long)most, (long long)n);
     Tensor order = ops::_randperm(n, device, generator);
     if (dtype && *dtype != DType::Int64) order = ops::_to_copy(order, dtype);

@@ -273,7 +273,7 @@ Network::Result padded(const Network& net, const Tensor& input, const State& hx,
              to_string(input.sizes()).c_str());
     Tensor x = batch_first ? ops::transpose(input, 0, 1) : input;
     const int64_t time = x.size(0), batch = x.size(1);
-    RL_CHECK(time > 0, throw_runtime, "%s(input): needs at least one step, got shape %s", op,
+    RL_CHECK(time > 0, throw_runtime, "%s(input): needs at least one time step, got shape %s", op,
              to_string(input.sizes()).c_str());
     RL_CHECK(hx.h.dim() == 3 && hx.h.size(1) == batch, throw_runtime,
              "%s(hx): needs a state for each of %lld sequences, got shape %s", op, (long long)batch,

@@ -38,7 +38,7 @@ Tensor search(const char* op, const Tensor& sequences, const TensorOrScalar& wan
     RL_CHECK(sequences.dim() > 0, throw_runtime,
              "%s(boundaries): needs at least one dimension, got a 0-d tensor", op);
     RL_CHECK(wanted.is_tensor() || sequences.dim() == 1, throw_runtime,
-             "%s(input): a number needs boundaries of one dimension, got shape %s", op,
+             "%s(boundaries): must have one dimension if input is a number, got shape %s", op,
              to_string(sequences.sizes()).c_str());
     const IntList shape = wanted.is_tensor() ? wanted.tensor().sizes() : IntList();
     bool fits = sequences.dim() == 1;

@@ -66,8 +66,9 @@ Outputs _index_put_(const Tensor& input, TensorList indices, const Tensor& value
     RL_CHECK(!accumulate || !is_float8(input.dtype()), throw_not_implemented,
              "%s(accumulate): sums are not defined for dtype %s", op, name(input.dtype()));
     RL_CHECK(values.dtype() == input.dtype() || values.dim() == 0 || can_cast(values.dtype(), input.dtype()),
-             throw_runtime, "index_put_(values): dtype %s cannot be written to %s", name(values.dtype()),
-             name(input.dtype()));
+             throw_runtime,
+             "index_put_(values): values of dtype %s cannot be written to a tensor of dtype %s",
+             name(values.dtype()), name(input.dtype()));
     const auto shape = indexed_shape(op, input.sizes(), indices);
     IntList given = values.sizes();
     while (given.size() > shape.size() && given.front() == 1) given = given.subspan(1);

@@ -60,7 +60,7 @@ Outputs bernoulli_(const Tensor&, double p, Generator*) {
 Outputs _integers_(const Tensor& input, int64_t low, int64_t range, Generator*) {
     const auto last = static_cast<int64_t>(static_cast<uint64_t>(low) + static_cast<uint64_t>(range) - 1);
     RL_CHECK(fits(low, input.dtype()) && fits(last, input.dtype()), throw_runtime,
-             "random_(low, high): the integers must be numbers of dtype %s, got %lld to %lld",
+             "random_(low, high): dtype %s cannot represent all integers from %lld to %lld",
              name(input.dtype()), (long long)low, (long long)last);
     return {};
 }

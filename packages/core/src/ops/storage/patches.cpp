@@ -38,7 +38,7 @@ struct Windows {
                      (long long)(sizes[0] + 2 * padded[0]), (long long)(sizes[1] + 2 * padded[1]));
             positions[d] = room / stride[d] + 1;
             RL_CHECK(positions[d] < kMost, throw_runtime,
-                     "%s: there must be fewer than 2^31 windows along a side", op);
+                     "%s: there must be fewer than 2^31 windows along a dimension", op);
         }
     }
     int64_t columns() const { return positions[0] * positions[1]; }

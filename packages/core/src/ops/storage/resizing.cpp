@@ -12,8 +12,11 @@ namespace {
 
 // Nodes of a graph would read saved tensors with the new geometry, and a replacement of the memory has no derivative.
 void check_unrecorded(const char* op, const Tensor& t) {
-    RL_CHECK(!(t.impl()->stages() & bit(Stage::Autograd)), throw_runtime,
-             "%s: a tensor that requires grad cannot be given other memory\nhint: use detach() first", op);
+    RL_CHECK(
+        !(t.impl()->stages() & bit(Stage::Autograd)), throw_runtime,
+        "%s: not possible for a tensor that requires grad, because changes of memory have no derivative\n"
+        "hint: use detach() first",
+        op);
 }
 
 const Tensor& placed(const char* op, const Tensor& input, Ref<Storage> storage, IntList sizes,

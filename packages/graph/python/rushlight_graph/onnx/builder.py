@@ -94,7 +94,7 @@ def nested(nodes: Sequence[Emitted]) -> Iterator[Emitted]:
 
 
 class Builder:
-    """Collects nodes and constants."""
+    """Collects the nodes and constants of an ONNX graph."""
 
     def __init__(self, graph: DecodedGraph, opset: int) -> None:
         self.graph = graph
@@ -128,7 +128,7 @@ class Builder:
                 return name
 
     def constant(self, tensor: Tensor, name: str | None = None) -> Val:
-        """Add a tensor to the model and return its value."""
+        """Add a constant tensor to the ONNX model, and return the value that refers to it."""
         dtype = dtype_name(tensor.dtype)
         if dtype not in ELEMENT_TYPES:
             raise UnsupportedError(f"a constant of dtype {dtype} is not supported")
@@ -208,16 +208,16 @@ class Builder:
     # --- nodes ---
 
     def type_of(self, name: str, value: int) -> ValueType:
-        """Return the type of the program's value with the index `value`, called `name` in the ONNX graph."""
+        """Return the type of the program's value with the index `value`; the model calls it `name`."""
         info = self.graph.values[value]
         sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
         return ValueType(name, info.dtype, sizes)
 
     @contextmanager
     def subgraph(self) -> Iterator[list[Emitted]]:
-        """Context manager that collects the nodes that are added in its block in a separate list.
+        """Return a context manager that adds the nodes of its block to a new list instead of to the graph.
 
-        Values that are cached in the block are discarded at the end of the block."""
+        Constants that are cached inside the block are not reused after the block."""
         nodes, known = self.nodes, self._known
         self.nodes, self._known = [], dict(known)
         try:
@@ -226,7 +226,10 @@ class Builder:
             self.nodes, self._known = nodes, known
 
     def op(self, name: str, *inputs: Val | None, dtype: str | None = None, **attributes: Any) -> Val:
-        """Add a node with one result and return the result. If `dtype` is None, the operator determines the dtype."""
+        """Add a node of the operator `name` with one result, and return the result.
+
+        If `dtype` is None, the result of a comparison is bool, the result of an operator such as Shape is
+        int64, and any other result has the dtype of the first input."""
         if name in _ROUNDING and inputs[0] and inputs[0].dtype not in FLOATING:
             return inputs[0]
         given: list[Val | None] = list(inputs)
@@ -332,7 +335,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def fixed_sizes(value: Value) -> list[int]:
-    """Return the sizes of a value. Raise UnsupportedError if a size is dynamic."""
+    """Return the sizes of a value as integers. Raise UnsupportedError if a size is dynamic."""
     if not value.fixed:
         raise UnsupportedError("this call needs a tensor of fixed shape, but the shape is dynamic")
     return [int(size) for size in value.sizes]

@@ -39,7 +39,10 @@ def exports(*names: str) -> Callable[[Function], Function]:
 
 
 class Call:
-    """A call of an operator that is exported. An argument that is not read must have its default value."""
+    """A call of an operator that is exported, with its arguments.
+
+    `check_asked` raises an error if an argument that the exporter did not read differs from its default.
+    """
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Call:
         self.results: list[Value] = [values[number] for number in node.defines()]
 
     def __getitem__(self, name: str) -> Any:
-        """Return the value of an argument; for a tensor argument, return a Use."""
+        """Return an argument; for a tensor argument, return a `Use`, which refers to a value of the graph."""
         self._asked.add(name)
         return self._arguments[name]
 
@@ -85,16 +88,16 @@ class Call:
         return [None if use is None else self._values[use.value] for use in self[name]]
 
     def rank(self, name: str) -> int:
-        """Return the number of dimensions of an argument."""
+        """Return the number of dimensions of a tensor argument."""
         return len(self.value(name).sizes)
 
     def dim(self, name: str, of: str = "input") -> int:
-        """Return the index of a dimension as a number that is not negative."""
+        """Return the argument `name`, a dimension of the tensor `of`, as a nonnegative index."""
         dim = self[name]
         return dim % self.rank(of) if self.rank(of) else 0
 
     def dims(self, name: str, of: str = "input") -> list[int]:
-        """Return the indices of dimensions as numbers that are not negative."""
+        """Return the argument `name`, a list of dimensions of the tensor `of`, as nonnegative indices."""
         return [dim % self.rank(of) if self.rank(of) else 0 for dim in self[name]]
 
     def tensor(self, name: str) -> Val:
@@ -139,7 +142,7 @@ class Call:
         return core.empty((1,) * len(value.sizes), dtype=getattr(core, value.dtype))
 
     def check_asked(self) -> None:
-        """Raise UnsupportedError if an argument that was not read does not have its default value."""
+        """Raise UnsupportedError if an argument that the exporter did not read differs from its default."""
         for name, given in self._arguments.items():
             if name in self._asked or name in _NO_MEANING:
                 continue

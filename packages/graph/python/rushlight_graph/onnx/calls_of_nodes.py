@@ -22,7 +22,7 @@ CALLS: dict[str, Function] = {}
 
 
 class NodeError(ValueError):
-    """Raised if a node cannot be called. The message names the node."""
+    """Raised if no function of `CALLS` can run a node of an ONNX model. The message names the node."""
 
 
 class Known:
@@ -39,7 +39,8 @@ class Known:
     def tensor(self) -> Tensor:
         """Return the value as a tensor.
 
-        If the value is not a constant, each integer becomes an argument of a call of `full`, and can be a dynamic size.
+        If the value is not the tensor of a constant, the result is computed with a call of `full` for each
+        integer, so that an integer can be a dynamic size.
         """
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64
@@ -52,12 +53,12 @@ class Known:
 
 
 def tensor_of(item: Any) -> Any:
-    """Return an input as a tensor."""
+    """Return an input of a node as a tensor. Known integers are converted; see `Known.tensor`."""
     return item.tensor() if isinstance(item, Known) else item
 
 
 def ints_of(item: Any, where: str) -> list[int]:
-    """Return an input as integers."""
+    """Return the integers of a node's input. Raise NodeError if they are not known during loading."""
     if not isinstance(item, Known):
         raise NodeError(f"{where}: a shape or a list of dimensions must not depend on the values of tensors")
     return item.ints()
@@ -226,7 +227,7 @@ def clip(attributes: Attributes, inputs: list[Any], where: str) -> Any:
 def cast(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     dtype = _DTYPES.get(attributes.get("to", 0))
     if dtype is None:
-        raise NodeError(f"{where}: type {attributes.get('to')} is not supported")
+        raise NodeError(f"{where}: conversion to the ONNX type {attributes.get('to')} is not supported")
     if isinstance(inputs[0], Known) and dtype in (core.int64, core.bool):
         return Known(inputs[0].array.astype(np.bool_ if dtype == core.bool else np.int64))
     return tensor_of(inputs[0]).to(dtype)
@@ -252,7 +253,7 @@ def constant(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     for name in ("value_float", "value_floats"):
         if name in attributes:
             return core.tensor(attributes[name])
-    raise NodeError(f"{where}: the value of a constant is not supported")
+    raise NodeError(f"{where}: a constant must be a tensor, a float or an int, or a list of floats or ints")
 
 
 @node("ConstantOfShape")
@@ -271,7 +272,7 @@ def range_(attributes: Attributes, inputs: list[Any], where: str) -> Any:
         if isinstance(item, Known):
             numbers += item.ints()
         elif isinstance(item, Tensor) and not item.is_floating_point():
-            raise NodeError(f"{where}: a range that depends on values is not supported")
+            raise NodeError(f"{where}: a limit or step of a range must not depend on the values of tensors")
         else:
             raise NodeError(f"{where}: a range of floats is not supported")
     return core.arange(*numbers)

@@ -28,7 +28,7 @@ METADATA = "rushlight."
 
 
 class OnnxExporterError(RuntimeError):
-    """Raised by `export` if a model cannot be exported. The message lists the operators without an equivalent.
+    """Raised by `export` if a model cannot be exported. The message lists the operators that ONNX lacks.
 
     Example:
         >>> torch.onnx.export(nn.RReLU().train(), (torch.ones(3),))
@@ -233,7 +233,8 @@ def export(
         The model.
 
     Raises:
-        OnnxExporterError: an operator has no equivalent; the message lists all such operators and their source lines.
+        OnnxExporterError: an operator has no equivalent in ONNX; the message lists all such operators and
+            their source lines.
         NotImplementedError: an argument for which only the default value is supported has another value.
         ValueError: the opset version is not supported, a name is repeated, or the file would have more than 2 GB.
 
@@ -343,10 +344,10 @@ def _lower(
 
 
 def _separate_results(program: ExportedProgram) -> tuple[dict[str, str], list[int]]:
-    """Return the metadata and the results of a model in which each result occurs once.
+    """Return the metadata of the ONNX model, and for each of its results the index of an output of `program`.
 
-    If the captured function returns a tensor several times, the program has one result for this tensor, and the model has
-    several results."""
+    A tensor that the captured function returns several times is one output of `program`, but several results
+    of the model."""
     texts = dict(program.program.metadata())
     count = len(json.loads(program.program.graph())["outputs"])
     if "results" not in texts:
@@ -393,5 +394,5 @@ def _verify(exported: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
     for i, (tensor, got) in enumerate(zip(expected, exported(*args, **kwargs), strict=True)):
         if not core.allclose(got.to(core.float64), tensor.to(core.float64), 1e-4, 1e-5, equal_nan=True):
             raise OnnxExporterError(
-                f"onnx.export(verify): result {i} differs between onnxruntime and the program"
+                f"onnx.export(verify): result {i} of onnxruntime differs from the result of the program"
             )

@@ -1,4 +1,4 @@
-"""A program's graph as Python objects."""
+"""The graph of an exported program as Python objects."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Value:
-    """The properties of a tensor; `memory` is the index of the first value with the same memory."""
+    """The properties of a tensor; `memory` is the index of the first value that uses the same memory."""
 
     dtype: str
     sizes: tuple[int | Size, ...]
@@ -128,7 +128,7 @@ class Block:
 
 @dataclass
 class Symbol:
-    """A dynamic size: its name, range, value in the capture, and occurrences as (input, dimension, scale, offset)."""
+    """A dynamic size: its name, range, value in the example inputs, and occurrences (input, dimension, scale, offset)."""
 
     name: str
     min: int

@@ -1,9 +1,10 @@
 """`onnx.load`: read a model as a program. The model may contain only operators that `onnx.export` writes.
 
 Note [Loading]
-The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results of
-Shape, small constants, and values computed from them) are kept as Python integers in place of tensors. Dynamic sizes are
-therefore determined as in every other capture; see Note [Fitting] in fitting.h.
+`load` captures a function that computes the model's nodes one after the other. Integers that shapes depend
+on (results of Shape, small constants, and values computed from them) are Python integers in this function,
+not tensors. Dynamic sizes are therefore determined as in every other capture; see Note [Fitting] in
+fitting.h.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ def _external(name: str, entry: Message, folder: Path | None, kind: np.dtype[Any
 
 
 def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Tensor, ...], Any]:
-    """Return tensors of zeros for the inputs, and their dynamic sizes."""
+    """Return a tensor of zeros for each input, as arguments of the capture, and the inputs' dynamic sizes."""
     try:
         symbols = {entry["name"]: entry for entry in json.loads(texts.get(METADATA + "symbols", "[]"))}
         known = {
@@ -226,7 +227,7 @@ def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Te
 
 
 class _Interpreter:
-    """A callable that runs the nodes of an ONNX graph in their order."""
+    """A function, for the capture, that computes the nodes of an ONNX graph one after the other."""
 
     def __init__(self, graph: Message, constants: Mapping[str, Tensor], inputs: list[str]) -> None:
         self._nodes = [(node, _attributes(node)) for node in graph["node"]]

@@ -29,7 +29,10 @@ _FOLDED_ELEMENTS = 1 << 16
 
 
 class _IncompleteError(Exception):
-    """Raised if a block contains a call that cannot be exported. The problem is recorded before this exception is raised."""
+    """Raised if a block contains a call that cannot be exported.
+
+    The reason has been added to `Lowering.problems` before.
+    """
 
 
 class Lowering:
@@ -192,7 +195,7 @@ class Lowering:
     def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
         """Return the graph of the nodes that `make` exports.
 
-        Each output is computed by a node of this graph, as runtimes require."""
+        Each output is computed by a node of this graph, as ONNX runtimes require."""
         with self._scope(), self.builder.subgraph() as nodes:
             outputs: list[ValueType] = []
             for val, kind in make():
@@ -204,7 +207,7 @@ class Lowering:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """At the end of the `with` block, discard the values that it defined, because other blocks cannot use them."""
+        """Discard the ONNX values defined in the `with` block at its end: other subgraphs cannot use them."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
         self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
         self._view_of, self._same = dict(self._view_of), dict(self._same)
@@ -326,10 +329,12 @@ class Lowering:
         if not in_place:
             outside = [self._from_outside.get(self._memory(value)) for value in written]
             what = next((text for text in outside if text), "an argument")
-            raise UnsupportedError(f"writes {what}\nhint: call eval() on the model before it is exported")
+            raise UnsupportedError(
+                f"modifies {what} in place\nhint: call eval() on the model before it is exported"
+            )
         for value, val in zip(written, made, strict=False):
             if outside_name := self._from_outside.get(self._memory(value)):
-                raise UnsupportedError(f"writes {outside_name}, which is not possible in ONNX")
+                raise UnsupportedError(f"modifies {outside_name} in place, which is not possible in ONNX")
             self._write(self._representative(value), self.builder.cast(val, self.graph.values[value].dtype))
         for value, target in zip(results, written, strict=False):
             self._same[value] = self._representative(target)

@@ -37,7 +37,7 @@ Group = Any  # ProcessGroup, GroupMember.NON_GROUP_MEMBER or None
 
 
 def find_member(group: Group, function: str) -> ProcessGroup | None:
-    """Return a group, or warn and return None if this process is not in it."""
+    """Return the process group that the argument `group` selects, or warn and return None if this process is not in it."""
     if group is GroupMember.NON_GROUP_MEMBER:
         warnings.warn(
             f"{function}(group): this rank is not in the group, so the call does nothing", stacklevel=3

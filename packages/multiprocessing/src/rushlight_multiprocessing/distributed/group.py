@@ -1,4 +1,4 @@
-"""Groups of processes over shared memory, and pending collectives."""
+"""Groups of processes that communicate over shared memory, and handles of pending collectives."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class ProcessGroup:
                 if machine != _machine():
                     raise RuntimeError(
                         "init_process_group(backend='shm'): rank 0 is on another machine or in another container\n"
-                        "The backend shm connects processes of one machine and one process namespace."
+                        "The backend shm connects only processes in one PID namespace of one machine."
                     )
                 try:
                     fd = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
@@ -277,7 +277,7 @@ class ProcessGroup:
     # The seam: rushlight_core.seams.collectives.Group.
 
     def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
-        """Begin to reduce tensors of one dtype over all ranks. The results replace the tensors."""
+        """Begin to reduce tensors of one dtype over all ranks. The results overwrite the tensors."""
         return self.run("all_reduce", tensors, op=op, label=label, async_op=True)
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:

@@ -37,8 +37,8 @@ def isend(
 ) -> Work | None:
     """Begin to send a tensor to another process, or to this process.
 
-    The send is complete when the part of the tensor that has not been received yet fits into the shared
-    memory of the group. The tensor may be modified after the send is complete.
+    The send is complete as soon as the receiver has read all of the tensor except a rest that fits into the
+    shared memory of the group. The tensor may be modified after the send is complete.
 
     Arguments:
         tensor: the tensor to send; its dtype and number of elements must match those of the tensor in the
@@ -361,7 +361,7 @@ def recv_object_list(
 
 
 def _peer(member: ProcessGroup, given: int | None, in_group: int | None, function: str, name: str) -> int:
-    """Return the rank of the other process in the group.
+    """Return the rank that the other process has in the group `member`.
 
     Exactly one of `given`, the rank in the group of all processes, and `in_group`, the rank in this group,
     must be passed. Error messages call these arguments `name` and `group_<name>`.

@@ -78,7 +78,7 @@ class Store:
         return there
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Set a key to `desired_value` if its value is `expected_value`. The value "" matches a missing key.
+        """Set a key to `desired_value` if its value is `expected_value`, or if it is missing and `expected_value` is "".
 
         Return the value that the key has afterwards, or `expected_value` if the key is still missing."""
         value: bytes = self._call("compare_set", key, _bytes(expected_value), _bytes(desired_value))
@@ -333,7 +333,7 @@ class TCPStore(Store):
             while joined < world_size:
                 if time.monotonic() > end:
                     raise DistStoreError(
-                        f"TCPStore(world_size): {joined} of {world_size} processes connected within "
+                        f"TCPStore(world_size): only {joined} of {world_size} processes connected within "
                         f"{timeout.total_seconds():g} seconds"
                     )
                 time.sleep(0.005)
@@ -422,7 +422,7 @@ def _receive(connection: socket.socket) -> Any:
 
 
 class _Server:
-    """Serves a table with one thread that accepts connections and one thread per connection."""
+    """Serves a `_Table` of keys and values, with one thread that accepts connections and one thread per connection."""
 
     def __init__(self, host: str, port: int, fd: int | None) -> None:
         if fd is not None:

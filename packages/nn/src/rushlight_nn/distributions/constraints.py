@@ -146,7 +146,10 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint, or a dependent constraint if the property is read from the class."""
+    """A property of a distribution whose value is a constraint that depends on the distribution's parameters.
+
+    On the class, which has no parameters, the value is this object, which is a `_Dependent` constraint.
+    """
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ class ExponentialFamily(Distribution):
 
     A subclass defines the natural parameters θ (`_natural_params`), the function F (`_log_normalizer`) and the mean of
     log h(x) (`_mean_carrier_measure`). The entropy is computed from the gradient of F (Nielsen and Nock 2010). Computing
-    this gradient requires an autograd provider.
+    this gradient requires rushlight-autograd, or another autograd provider.
 
     Shape:
         - The same as for :class:`Distribution`.

@@ -142,7 +142,9 @@ def one_matrix(
 
 
 def factor_of(name: str, matrix: Tensor) -> Tensor:
-    """Return the Cholesky factor of the covariance matrix, computed from `matrix`, the argument called `name`.
+    """Return the Cholesky factor of the covariance matrix.
+
+    `matrix` is the covariance matrix, the precision matrix or the Cholesky factor, as `name` states.
 
     Raises:
         ValueError: the matrix is not positive definite.
@@ -156,7 +158,9 @@ def factor_of(name: str, matrix: Tensor) -> Tensor:
 
 
 def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
-    """Return the squared norm of L⁻¹ d, for factors L (..., n, n) and vectors d (..., n) that broadcast."""
+    """Return the squared norm of L⁻¹ d, where L is `factor` (..., n, n) and d is `difference` (..., n).
+
+    The leading dimensions of both arguments are broadcast."""
     batch = core.broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
     size = factor.shape[-1]
     many = factor.dim() == 2 and difference.dim() > 1

@@ -65,7 +65,7 @@ class VonMises(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        """The circular variance: 1 minus the length of the mean of the unit vectors."""
+        """The circular variance: 1 minus the length of the mean of the vectors (cos x, sin x)."""
         k = self.concentration
         return 1 - core.special.i1e(k) / core.special.i0e(k)
 

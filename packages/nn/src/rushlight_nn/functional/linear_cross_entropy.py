@@ -223,7 +223,7 @@ _function: Any = None
 
 
 def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
-    """Return `losses(part, rows, bias, wanted)`, the losses of one chunk.
+    """Return the losses of one chunk of samples, `losses(part, rows, bias, wanted)`.
 
     The backward pass calls `losses` again, so that the scores are not stored."""
     global _function

@@ -258,7 +258,7 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
     """Return `output_size` with each None replaced by the input's size.
 
     Raises:
-        ValueError: `output_size` has several sizes, and `input` does not have at least one dimension more.
+        ValueError: `output_size` has k sizes, k > 1, and `input` has fewer than k + 1 dimensions.
     """
     if isinstance(output_size, int):
         return output_size

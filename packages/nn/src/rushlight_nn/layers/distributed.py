@@ -30,8 +30,9 @@ class DistributedDataParallel(Module, Joinable):
     The constructor copies the parameters and buffers of rank 0 to all ranks. After `backward`, the gradients on every
     rank are the mean over all ranks, so that the copies remain equal if all ranks use the same optimizer. A thread that
     runs without the global interpreter lock sums the gradients during the backward pass. The gradients are summed in
-    buckets, in the order in which rank 0 computed them in the first backward pass. The sums are computed in place,
-    without a second copy of the gradients, unless a hook that was registered with `register_comm_hook` computes them.
+    buckets, which follow the order in which rank 0 computed the gradients in the first backward pass. The
+    sums are computed in place, without a second copy of the gradients, unless a hook that was registered with
+    `register_comm_hook` computes them.
 
     The names of parameters begin with `module.`. Use the context manager `no_sync` around forward and
     backward passes whose gradients are accumulated on this rank only. Use the context manager `join` around a
@@ -210,7 +211,10 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Send to all ranks what this rank does next in a `join` context, and return the step that all ranks take next."""
+        """Exchange what the ranks do in the next step of a `join` context, and return the common `_Step`.
+
+        The arguments describe this rank: whether it still has inputs, runs a backward pass, copies buffers.
+        """
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
@@ -281,16 +285,15 @@ class DistributedDataParallel(Module, Joinable):
         return self.process_group
 
     def register_comm_hook(self, state: object, hook: CommHook) -> None:
-        """Register a function that reduces the gradients of each bucket. Without such a hook, gradients are averaged over
-        all ranks.
+        """Register a hook that reduces the gradients. Without a hook, gradients are averaged over all ranks.
 
         `hook(state, bucket)` is called with a `GradBucket` when all gradients of the bucket have been
         computed. The hook returns a `torch.futures.Future` of a tensor with as many elements as the bucket.
         This tensor is copied to the gradients. All ranks must register the same hook. If the hook raises an
-        error on one rank, all ranks raise an error. Copies of the module have no hook.
+        error on one rank, all ranks raise an error. A copied or unpickled module has no hook.
 
         Args:
-            state: passed to the hook.
+            state: an object that is passed to the hook.
             hook: a function, for example from `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`.
 
         Raises:
@@ -426,7 +429,11 @@ class _Reducer:
                 self._restart()
 
     def join(self, root: int, divisor: int | None) -> None:
-        """In a `join` context, set the divisor of the sums, and the rank whose order of gradients defines the buckets."""
+        """Set how gradients are reduced in the next step of a `join` context.
+
+        The buckets follow the order in which the rank `root` computes its gradients. Sums are divided by
+        `divisor`, or by the number of ranks if it is None.
+        """
         with self.lock:
             self.root, self.divisor = root, divisor
 

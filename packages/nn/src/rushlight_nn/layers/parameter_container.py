@@ -22,7 +22,11 @@ def _as_entry(value: Any) -> Any:
 
 
 def _describe(name: str, value: Any, by_dtype: bool) -> str:
-    """Return the line of `repr` for a value. A tensor is shown with its dtype if `by_dtype`, else with its legacy type."""
+    """Return the line of `repr` for a value.
+
+    A tensor is shown with its dtype, such as torch.float32, if `by_dtype` is true; otherwise with its legacy
+    type, such as torch.FloatTensor.
+    """
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))

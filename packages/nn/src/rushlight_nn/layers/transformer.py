@@ -209,7 +209,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _padding_of_zeros(self, src: Tensor, mask: Tensor) -> Tensor | None:
-        """Return a mask of the positions at which the result is set to zero, or None if the result is not changed."""
+        """Return a mask of the positions that `forward` sets to zero before `norm`, or None for no zeros."""
         first = self.layers[0]
         if not (_fast_path and self.use_nested_tensor) or first.training or core.is_autocast_enabled():
             return None

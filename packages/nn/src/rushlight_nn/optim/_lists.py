@@ -18,7 +18,7 @@ def step_lists(
     states: Mapping[str, Sequence[Tensor]],
     settings: dict[str, Any],
 ) -> None:
-    """Update lists of tensors by one step of an optimizer. The operator of the optimizer increments the step counters."""
+    """Update lists of tensors by one step of an optimizer. The C++ operator also increments the step counters."""
     optimizer = kind.__new__(kind)  # only its methods are used, so it needs no parameters
     owns: list[dict[str, Any]] = [
         {key: values[i] for key, values in states.items() if len(values)} for i in range(len(params))
@@ -41,7 +41,7 @@ def step_lists(
 
 
 def check_lists(function: str, params: Sequence[Tensor], state_steps: Sequence[Any] = ()) -> None:
-    """Raise an error if a step counter is not a tensor, or if a parameter cannot be written in place."""
+    """Raise an error if a step counter is not a tensor, or if a parameter must not be modified in place."""
     for step in state_steps:
         if not isinstance(step, Tensor):
             raise RuntimeError(
@@ -59,7 +59,7 @@ def check_lists(function: str, params: Sequence[Tensor], state_steps: Sequence[A
             )
         if param.requires_grad:
             raise NotImplementedError(
-                f"{function}(params): the update of a tensor that was computed from other tensors cannot be recorded{hint}"
+                f"{function}(params): a tensor with a grad_fn cannot be updated while gradients are recorded{hint}"
             )
 
 

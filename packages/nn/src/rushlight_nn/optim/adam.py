@@ -4,7 +4,8 @@ Note [Shared step counters] The fused operators take one step counter per parame
 device. `_update` increments the counters before it calls the operator. Parameters that were always updated in the same calls
 share one counter, which is incremented only once. If one of these parameters is not updated in the same call as the others,
 because it has no gradient or was moved to another group, it gets a copy of the counter before the counter is incremented.
-`_update` does not search for such parameters if a call of the operator in the previous step had the same list of counters.
+`_update` skips the search for parameters that need a copy if the operator was called with the same list of
+counters in the previous step.
 """
 
 from __future__ import annotations
@@ -180,7 +181,10 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, states: list[dict[str, Any]], counters: dict[int, Any]) -> None:
-        """Replace each counter in `counters` by a copy in all states that are not in the list `states`."""
+        """Give all parameters whose states are not in `states` copies of the counters that they share.
+
+        `counters` contains the counters of `states`; see Note [Shared step counters].
+        """
         inside = set(map(id, states))
         copies: dict[int, Tensor] = {}
         for own in self.state.values():

@@ -184,7 +184,7 @@ class Optimizer:
                 raise ValueError(f"{name}: a parameter appears in more than one group")
             if ("param_names" in other) != ("param_names" in group):
                 raise ValueError(
-                    f"{name}: must have names in all parameter groups or in none, but only some "
+                    f"{name}: parameters must have names in all parameter groups or in none, but only some "
                     "groups have names"
                 )
         # "params" first, and then the settings in the order of `defaults`, as they are printed.

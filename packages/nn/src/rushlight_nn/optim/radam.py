@@ -18,7 +18,9 @@ _radam_step_ = operator("_radam_step_")
 
 
 class RAdam(CountedSteps):
-    """RAdam: Adam with momentum steps until the adaptive learning rate has a small variance (Liu et al. 2020).
+    """RAdam: Adam without the division by sqrt(v̂) in the first steps (Liu et al. 2020).
+
+    In these steps, the running mean v̂ of the squared gradients has a large variance.
 
     Args:
         params: tensors or parameter groups.

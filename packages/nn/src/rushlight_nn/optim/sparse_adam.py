@@ -159,9 +159,10 @@ def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[
 
 
 def _move(average: Tensor, places: Tensor, values: Tensor, weight: float) -> Tensor:
-    """Update the running mean `average` with `values` at the indices of the sparse tensor `places`.
+    """Update the running mean `average` in place at the indices of the sparse tensor `places`.
 
-    Return the new elements of `average` at these indices.
+    Each of these elements moves towards its element of `values` by the fraction `weight` of the distance.
+    Return the updated elements.
     """
     before = _sparse_values(average.sparse_mask(places))
     change = (values - before).mul_(weight)

@@ -121,8 +121,8 @@ def _check_decay(function: str, decay: float) -> None:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages.
 
-    Each call of `update_parameters` includes the current parameters of the model in the averages. Calling an
-    `AveragedModel` calls this copy, which has the averaged parameters.
+    Each call of `update_parameters` updates the averages with the current parameters of the model. Calling an
+    `AveragedModel` calls the copy, which has the averaged parameters.
 
     Args:
         model: the model to average.
@@ -181,7 +181,7 @@ class AveragedModel(Module):
         return list(itertools.chain(tensors, model.buffers()) if self.use_buffers else tensors)
 
     def update_parameters(self, model: Module) -> None:
-        """Include the parameters of `model` in the averages. The first call copies the parameters."""
+        """Update the averages with the parameters of `model`. The first call copies the parameters."""
         ours, theirs = self._averaged_tensors(self.module), self._averaged_tensors(model)
         values = [new.detach().to(old.device) for old, new in zip(ours, theirs, strict=True)]
         with core.no_grad():

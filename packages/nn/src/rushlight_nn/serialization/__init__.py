@@ -132,7 +132,7 @@ def load(
         pickle_load_args: only `encoding` is accepted, an argument that PyTorch uses for files written by Python 2.
 
     Raises:
-        CheckpointError: the file is not a checkpoint, is truncated, was altered, or names a class or function
+        CheckpointError: the file is not a checkpoint, is truncated or damaged, or names a class or function
             that is not allowed.
         TypeError: a keyword argument is unknown.
         ValueError: `mmap` is used with an open file.

@@ -45,12 +45,13 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
     """Return a dictionary from names to the entries of the archive.
 
     Raises:
-        FormatError: the archive is truncated or was altered, or has entries of a kind that PyTorch does not write.
+        FormatError: the archive is truncated or damaged, or has entries of a kind that PyTorch does not
+            write.
     """
     count, size, begin = _find_directory(source)
     if size < 46 * count or begin + size > source.size:
         raise FormatError(
-            f"truncated or altered: a central directory of {size} bytes cannot list {count} entries"
+            f"truncated or damaged: a central directory of {size} bytes cannot list {count} entries"
         )
     budget.charge(size + 400 * count)
     directory = source.read(begin, size)
@@ -62,7 +63,9 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
             raise FormatError(f"there are two entries named {entry.name!r:.80}")
         entries[entry.name] = entry
     if position != size:
-        raise FormatError("the archive's central directory has bytes after its last entry: it was altered")
+        raise FormatError(
+            "the archive's central directory has bytes after its last entry: the file is damaged"
+        )
     _locate(source, entries, begin)
     return entries
 
@@ -76,12 +79,12 @@ def _find_directory(source: Source) -> tuple[int, int, int]:
         raise FormatError("truncated: the archive's end is missing")
     disk, disk_of_list, here, count, size, begin, comment = struct.unpack("<4H2LH", tail[at + 4 : at + 22])
     if at + 22 + comment != len(tail):
-        raise FormatError("there are bytes after the archive's end: truncated or altered")
+        raise FormatError("there are bytes after the archive's end: truncated or damaged")
     position = tail_begin + at
     if position >= 20 and source.read(position - 20, 4) == _LOCATOR64:
         _, there, _ = struct.unpack("<LQL", source.read(position - 16, 16))
         if there + 56 > position - 20 or source.read(there, 4) != _END64:
-            raise FormatError("the archive's end is not where it should be: it was altered")
+            raise FormatError("the archive's end is not where it should be: the file is damaged")
         _, _, _, disk, disk_of_list, here, count, size, begin = struct.unpack(
             "<Q2H2L4Q", source.read(there + 4, 52)
         )
@@ -89,19 +92,19 @@ def _find_directory(source: Source) -> tuple[int, int, int]:
     if disk or disk_of_list or here != count:
         raise FormatError("the archive is split into several parts, but PyTorch writes archives of one part")
     if begin + size != position:
-        raise FormatError("the archive's central directory is not where it should be: truncated or altered")
+        raise FormatError("the archive's central directory is not where it should be: truncated or damaged")
     return count, size, begin
 
 
 def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
     if directory[position : position + 4] != _CENTRAL or position + 46 > len(directory):
-        raise FormatError("the archive's central directory was altered")
+        raise FormatError("the archive's central directory has an invalid entry: the file is damaged")
     flags, method, crc, packed, size, name_size, extra_size, comment_size, disk, header = struct.unpack(
         "<8xHH4xLLLHHHH6xL", directory[position : position + 46]
     )
     end = position + 46 + name_size + extra_size + comment_size
     if end > len(directory):
-        raise FormatError("the archive's central directory was altered")
+        raise FormatError("the archive's central directory has an invalid entry: the file is damaged")
     raw = directory[position + 46 : position + 46 + name_size]
     try:
         name = raw.decode("utf-8")
@@ -143,7 +146,7 @@ def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
     ordered = sorted(entries.values(), key=lambda entry: entry.header)
     for entry, behind in zip(ordered, [*(e.header for e in ordered[1:]), end], strict=True):
         if entry.header + 30 > end:
-            raise FormatError(f"entry {entry.name!r:.80} lies beyond the archive: truncated or altered")
+            raise FormatError(f"entry {entry.name!r:.80} lies beyond the archive's end: truncated or damaged")
         local = source.read(entry.header, 30)
         flags, method = struct.unpack("<HH", local[6:10])
         name_size, extra_size = struct.unpack("<HH", local[26:30])
@@ -152,17 +155,18 @@ def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
             or source.read(entry.header + 30, min(name_size, 65535)) != entry.name.encode()
         ):
             raise FormatError(
-                f"entry {entry.name!r:.80} is not where the central directory says: it was altered"
+                f"entry {entry.name!r:.80} is not where the archive's central directory says: "
+                "the file is damaged"
             )
         _refuse_encrypted(flags, entry.name)
         if entry.is_plain and method != 0:
             raise FormatError(
-                f"entry {entry.name!r:.80} is compressed, but the central directory says that it is not: "
-                "it was altered"
+                f"entry {entry.name!r:.80} is compressed, but the archive's central directory says that it "
+                "is not: the file is damaged"
             )
         entry.begin = entry.header + 30 + name_size + extra_size
         if entry.begin + entry.size > behind:
-            raise FormatError(f"entry {entry.name!r:.80} overlaps the next entry: it was altered")
+            raise FormatError(f"entry {entry.name!r:.80} overlaps the next entry: the file is damaged")
 
 
 def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
@@ -174,7 +178,7 @@ def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
     require_plain(entry)
     data = source.read(entry.begin, entry.size)
     if checked and crc32(data) != entry.crc:
-        raise altered(entry)
+        raise damaged(entry)
     return data
 
 
@@ -191,10 +195,10 @@ def require_plain(entry: Entry) -> None:
         )
 
 
-def altered(entry: Entry) -> FormatError:
+def damaged(entry: Entry) -> FormatError:
     """Return the error for an entry whose bytes do not match its checksum."""
     return FormatError(
-        f"entry {entry.name!r:.80} was altered: its checksum does not match\n"
+        f"entry {entry.name!r:.80} is damaged: its checksum does not match\n"
         "hint: use load(verify=False) for files that were written without checksums"
     )
 

@@ -76,7 +76,7 @@ class Layout:
         return {name: done[id(tensor)] for name, tensor in self.tensors.items()}
 
     def document(self, checksums: dict[str, int]) -> str:
-        """Return the description, as JSON."""
+        """Return the description of the structure, with the checksums of the tensors, as JSON text."""
         found = {"version": _VERSION, "root": self.root, "tensors": self.descriptions, "crc32": checksums}
         if self.copies:
             found["copies"] = self.copies
@@ -157,7 +157,7 @@ def is_described(metadata: dict[str, str]) -> bool:
 def read_stored(
     source: Source, entries: list[container.Entry], document: dict[str, Any], verify: bool | None
 ) -> dict[str, Tensor]:
-    """Return a dictionary from names to the tensors of a file.
+    """Return a dictionary from names to the tensors of a file, with one name for each tensor.
 
     Raises:
         FormatError: the bytes of a tensor do not match its checksum.
@@ -171,7 +171,9 @@ def read_stored(
         else:
             stored[entry.name], crc = container.read_tensor(source, entry, checked, start)
         if checked and document["crc32"].get(entry.name) != crc:
-            raise FormatError(f"tensor {entry.name!r:.80} was altered: its checksum does not match")
+            raise FormatError(
+                f"the checksum of tensor {entry.name!r:.80} does not match: the file is damaged"
+            )
     return stored
 
 
@@ -193,7 +195,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     """Return the description of the file's structure, which the metadata contain as JSON.
 
     Raises:
-        FormatError: the description was altered or is incomplete, or the version of the format is not supported.
+        FormatError: the description is damaged or incomplete, or the version of the format is not supported.
     """
     text = metadata.pop(_KEY, "")  # removed from the dictionary, so that it is freed once it is parsed
     if metadata.get("format", "pt") != "pt" or set(metadata) - {
@@ -201,11 +203,15 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
         "total_size",
         f"{_KEY}.crc32",
     }:
-        raise FormatError("the metadata of the file were altered")
+        raise FormatError(
+            "the metadata of the file have entries that save() does not write: the file is damaged"
+        )
     if not isinstance(text, str) or metadata.get(f"{_KEY}.crc32") != str(
         crc32(text.encode("utf-8", "replace"))
     ):
-        raise FormatError("the description of the file's structure was altered: its checksum does not match")
+        raise FormatError(
+            "the checksum of the description of the file's structure does not match: the file is damaged"
+        )
     document = container.parse_json(text, budget)
     del text
     if document.get("version") != _VERSION:
@@ -225,7 +231,10 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 class _Restorer:
-    """A function from numbers to the tensors of a structure, which are created on first use."""
+    """A function from a number in the structure to the tensor that it stands for.
+
+    A tensor is created when the function is first called with its number.
+    """
 
     def __init__(
         self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
@@ -262,7 +271,7 @@ class _Restorer:
         if grad and not (tensor.is_floating_point() or tensor.is_complex()):
             raise FormatError(
                 f"tensor {name!r:.80} of dtype {tensor.dtype} has requires_grad=True, but only floating-point and "
-                "complex tensors can require gradients: the file was altered"
+                "complex tensors can require gradients: the file is damaged"
             )
         if description.get("class") == "Parameter":
             return Parameter(tensor, requires_grad=grad)
@@ -273,7 +282,9 @@ class _Restorer:
 
 def _complex(pairs: Tensor) -> Tensor:
     if pairs.dtype != core.float64 or pairs.dim() == 0 or pairs.shape[-1] != 2:
-        raise FormatError("a complex tensor is not stored as pairs of real numbers")
+        raise FormatError(
+            "a complex128 tensor must be stored as a float64 tensor whose last dimension has size 2"
+        )
     shape = list(pairs.shape[:-1])
     offset = pairs.storage_offset() // 2
     return core._C._tensor_over(

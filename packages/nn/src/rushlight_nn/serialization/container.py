@@ -1,7 +1,7 @@
 """Read and write safetensors files: the length of the header, the header in JSON, and the bytes of the tensors.
 
-The header is checked for duplicate names, for overlaps and gaps between tensors, and for overflow. Bytes are transferred
-between the file and the memory of a tensor without an intermediate copy.
+The header is checked for duplicate names, for overlaps and gaps between tensors, and for sizes that are too
+large. Bytes are transferred between the file and the memory of a tensor without an intermediate copy.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def memory_of(tensor: Tensor) -> memoryview:
-    """Return the memory of a contiguous tensor on the CPU, as bytes."""
+    """Return a memoryview of the bytes of a contiguous tensor on the CPU, without a copy."""
     if tensor.numel() == 0:
         return memoryview(b"")
     # Use the buffer of the storage, because Python's buffers have no format for bfloat16.
@@ -170,12 +170,12 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
     for entry in entries:
         if entry.begin != position:
             raise FormatError(
-                f"truncated or altered: tensor {entry.name!r:.80} does not begin where the tensor before it ends"
+                f"truncated or damaged: tensor {entry.name!r:.80} does not begin where the tensor before it ends"
             )
         position += entry.size
     if position != source.size:
         raise FormatError(
-            f"truncated or altered: the file has {source.size} bytes, but the tensors end at byte {position}"
+            f"truncated or damaged: the file has {source.size} bytes, but the tensors end at byte {position}"
         )
     return metadata, entries
 

@@ -1,4 +1,4 @@
-"""Classes that a file describes: named tuples and enumerations of a user, which are not imported."""
+"""Named tuples and enumerations of a user, made from their descriptions in a file instead of imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import FormatError
 
 
 class Described:
-    """A user-defined class that a file describes.
+    """The description, in a saved file, of a class that the user defined.
 
     If `fields` is a list of names, the class is a named tuple with these fields. If `fields` is None, the class is an
     enumeration.

@@ -53,7 +53,7 @@ for _name in (*STORAGES.values(), *OF_UNTYPED_STORAGES):
 
 
 class StorageType:
-    """A storage class of PyTorch.
+    """A placeholder for a storage class of PyTorch, such as FloatStorage.
 
     `dtype` is None for the untyped storage class. For a quantized storage class, which is not supported, `dtype` is a
     string.

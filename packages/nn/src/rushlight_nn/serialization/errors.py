@@ -34,7 +34,7 @@ class FormatError(Exception):
 
 
 class CheckpointError(RuntimeError, UnpicklingError):
-    """Raised if a file is not a checkpoint, is truncated or altered, or uses classes or functions that are not allowed.
+    """Raised if a file is not a checkpoint, is truncated or damaged, or uses a class or function not allowed.
 
     The attribute `path` of the error is the path of the file.
 

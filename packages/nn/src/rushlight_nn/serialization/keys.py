@@ -100,7 +100,7 @@ class Keys:
             elif type(one) in _KNOWN or isinstance(one, core.Tensor):  # a tensor is hashed by identity
                 pass
             elif not (self.is_allowed and self.is_allowed(type(one))):
-                raise FormatError(f"a key is of the unsupported type {type(one).__name__}")
+                raise FormatError(f"a key in the file has the unsupported type {type(one).__name__}")
             if self.left < 0:
                 raise FormatError(
                     "hashing its keys reads too many values: the file was made to be slow to load"

@@ -85,13 +85,13 @@ class Machine:
         data, instructions = self.data, _INSTRUCTIONS
         while True:
             if self.position >= len(data):
-                raise FormatError("truncated: a pickle ends early")
+                raise FormatError("the file is truncated: a pickle in it is not complete")
             code = data[self.position]
             self.position += 1
             if code == 0x2E:  # STOP
                 result = self.pop()
                 if self.stack or self.marks:
-                    raise FormatError("a pickle ends with values left on its stack: it was altered")
+                    raise FormatError("a pickle ends with values left on its stack: the file is damaged")
                 return result
             instruction = instructions.get(code)
             if instruction is None:
@@ -104,7 +104,7 @@ class Machine:
         """Return the next `count` bytes of `data`, and advance `position`."""
         end = self.position + count
         if count < 0 or end > len(self.data):
-            raise FormatError("truncated: a pickle ends early")
+            raise FormatError("the file is truncated: a pickle in it is not complete")
         found = self.data[self.position : end]
         self.position = end
         return found
@@ -115,7 +115,7 @@ class Machine:
     def line(self) -> str:
         end = self.data.find(b"\n", self.position, self.position + 1000)
         if end < 0:
-            raise FormatError("a name in a pickle has no end")
+            raise FormatError("the name of a class or function in a pickle does not end: the file is damaged")
         found = self.data[self.position : end]
         self.position = end + 1
         return _text(found)
@@ -126,7 +126,7 @@ class Machine:
 
     def pop(self) -> Any:
         if len(self.stack) <= (self.marks[-1] if self.marks else 0):
-            raise FormatError("a pickle takes more values than are on its stack: it was altered")
+            raise FormatError("a pickle takes more values from its stack than are there: the file is damaged")
         self.budget.left += _SLOT
         return self.stack.pop()
 
@@ -137,7 +137,7 @@ class Machine:
 
     def pop_to_mark(self) -> list[Any]:
         if not self.marks:
-            raise FormatError("a pickle lacks a mark: it was altered")
+            raise FormatError("a pickle ends a container that it did not begin: the file is damaged")
         begin = self.marks.pop()
         found = self.stack[begin:]
         del self.stack[begin:]
@@ -182,7 +182,7 @@ class Machine:
         if type(target) not in _MAPPINGS and not self.table.is_mapping(target):
             raise FormatError(f"a pickle sets items of a {type(target).__name__}, which is not a dictionary")
         if len(items) % 2:
-            raise FormatError("a pickle has a key without a value: it was altered")
+            raise FormatError("a pickle has a dictionary key without a value: the file is damaged")
         counted = self.keys.check(items[::2], target)
         self.budget.charge(cost_of_items(type(target), len(target), len(items) // 2) + _COUNTED * counted)
         for key, value in zip(items[::2], items[1::2], strict=True):
@@ -198,18 +198,18 @@ class Machine:
             self.budget.charge(_SLOT)
             self.memo.append(value)
         else:
-            raise FormatError("the memo of a pickle is numbered out of order")
+            raise FormatError("the objects in a pickle are not numbered one by one: the file is damaged")
 
     def recall(self, index: int) -> None:
         if index >= len(self.memo):
-            raise FormatError("a pickle refers to an object that it does not have")
+            raise FormatError("a pickle refers to an earlier object that does not exist: the file is damaged")
         self.push(self.memo[index])
 
     def call(self, new: bool) -> None:
         arguments = self.pop()
         function = self.pop()
         if type(arguments) is not tuple:
-            raise FormatError("a pickle calls a function with arguments that are not a tuple: it was altered")
+            raise FormatError("the arguments of a call in a pickle are not a tuple: the file is damaged")
         self.push(self.table.call(function, arguments, new))
 
     def build(self) -> None:
@@ -221,7 +221,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        raise FormatError("a string in a pickle is not UTF-8: it was altered") from None
+        raise FormatError("a string in a pickle is not valid UTF-8: the file is damaged") from None
 
 
 def _string(form: str, size: int) -> Callable[[Machine], None]:
@@ -325,7 +325,7 @@ def _name(m: Machine) -> None:
 def _stacked_name(m: Machine) -> None:
     name, module = m.pop(), m.pop()
     if type(name) is not str or type(module) is not str:
-        raise FormatError("a pickle has a name that is not a string: it was altered")
+        raise FormatError("the name of a class or function in a pickle is not a string: the file is damaged")
     m.push(m.table.find(f"{module}.{name}"))
 
 

@@ -258,7 +258,7 @@ class Names:
             ) from None
 
     def give_state(self, value: Any, state: Any) -> None:
-        """Set the state of `value`."""
+        """Set the state of the object `value`, as pickle's instruction BUILD does."""
         kind = type(value)
         self.budget.charge(120 * len(state) if isinstance(state, (dict, tuple, list)) else 0)
         if trust.is_allowed(kind):

@@ -17,7 +17,9 @@ class DtypeType:
 
 def numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> Any:
     if type(name) is not str or not name[:1].isalpha() or len(name) > 12:
-        raise FormatError("a NumPy dtype must be built from the name of a numeric dtype")
+        raise FormatError(
+            "a pickle makes a NumPy dtype from an argument that is not the name of a numeric dtype"
+        )
     import numpy
 
     # Create a new object, because its byte order is set afterwards.
@@ -29,7 +31,7 @@ def numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> Any:
 
 def numpy_array(kind: Any, shape: Any, code: Any) -> Any:
     if kind is not ArrayType:
-        raise FormatError("an array must be a numpy.ndarray")
+        raise FormatError("a pickle makes an array of a class other than numpy.ndarray")
     import numpy
 
     return numpy.empty(0)
@@ -39,7 +41,9 @@ def numpy_scalar(dtype: Any, data: Any) -> Any:
     import numpy
 
     if not isinstance(dtype, numpy.dtype) or type(data) is not bytes or len(data) != dtype.itemsize:
-        raise FormatError("a NumPy number must be built from a numeric dtype and the bytes of one element")
+        raise FormatError(
+            "a pickle makes a NumPy number from data other than a numeric dtype and the bytes of one element"
+        )
     return numpy.frombuffer(data, dtype)[0]
 
 

@@ -31,7 +31,7 @@ def _pairs(keys: Keys, items: Any) -> Any:
         isinstance(p, (list, tuple)) and len(p) == 2 for p in items
     ):
         raise FormatError(
-            f"a dictionary must be built from a list or tuple of pairs, got {type(items).__name__}"
+            f"a pickle makes a dictionary from a {type(items).__name__}, needs a list or tuple of pairs"
         )
     keys.check(key for key, _ in items)
     return items
@@ -42,7 +42,9 @@ _FACTORIES = (None, dict, list, set, tuple, int, float, bool, str, OrderedDict)
 
 def default_dict(factory: Any = None) -> Any:
     if not any(factory is one for one in _FACTORIES) and not trust.is_allowed(factory):
-        raise FormatError(f"a defaultdict has the factory {factory!r:.80}, which is not allowed")
+        raise FormatError(
+            f"a pickle makes a defaultdict with the factory {factory!r:.80}, which is not allowed"
+        )
     return defaultdict(factory)
 
 
@@ -56,14 +58,16 @@ def plain_frozenset(keys: Keys, items: Any = ()) -> Any:
 
 def _checked(keys: Keys, items: Any) -> Any:
     if not isinstance(items, (list, tuple)):
-        raise FormatError(f"a set must be built from a list or tuple, got {type(items).__name__}")
+        raise FormatError(f"a pickle makes a set from a {type(items).__name__}, needs a list or tuple")
     keys.check(items)
     return items
 
 
 def plain_list(items: Any = ()) -> Any:
     if not isinstance(items, (list, tuple)):
-        raise FormatError(f"a list or deque must be built from a list or tuple, got {type(items).__name__}")
+        raise FormatError(
+            f"a pickle makes a list or deque from a {type(items).__name__}, needs a list or tuple"
+        )
     return list(items)
 
 
@@ -73,13 +77,13 @@ def plain_deque(items: Any = (), maxlen: Any = None) -> Any:
 
 def encode(text: Any, encoding: Any = "latin1") -> bytes:
     if type(text) is not str or encoding not in ("latin1", "latin-1"):
-        raise FormatError("bytes must be built from a string and the encoding latin-1")
+        raise FormatError("a pickle makes bytes from arguments other than a string and the encoding latin-1")
     return text.encode("latin-1")
 
 
 def plain_bytes(data: Any = b"") -> bytes:
     if type(data) is not bytes:
-        raise FormatError(f"bytes must be built from bytes or a string, got {type(data).__name__}")
+        raise FormatError(f"a pickle makes bytes from a {type(data).__name__}, needs bytes or a string")
     return data
 
 
@@ -89,32 +93,32 @@ def plain_bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
 
 def plain_complex(real: Any = 0.0, imag: Any = 0.0) -> complex:
     if type(real) is not float or type(imag) is not float:
-        raise FormatError("a complex number must be built from floats")
+        raise FormatError("a pickle makes a complex number from arguments that are not floats")
     return complex(real, imag)
 
 
 def plain_slice(*arguments: Any) -> slice:
     if not all(v is None or type(v) is int for v in arguments):
-        raise FormatError("a slice must be built from ints")
+        raise FormatError("a pickle makes a slice from arguments that are neither ints nor None")
     return slice(*arguments)
 
 
 def plain_range(*arguments: Any) -> range:
     if not all(type(v) is int for v in arguments):
-        raise FormatError("a range must be built from ints")
+        raise FormatError("a pickle makes a range from arguments that are not ints")
     return range(*arguments)
 
 
 def namespace(*arguments: Any) -> Namespace:
     if arguments:
-        raise FormatError(f"a Namespace must be built without arguments, got {len(arguments)}")
+        raise FormatError(f"a pickle makes a Namespace from {len(arguments)} arguments, needs none")
     return Namespace()
 
 
 def _path_of(kind: type) -> Callable[..., Any]:
     def build(*parts: Any) -> Any:
         if not all(type(part) is str for part in parts):
-            raise FormatError("a path must be built from strings")
+            raise FormatError("a pickle makes a path from parts that are not strings")
         return kind(*parts)
 
     return build
@@ -145,7 +149,7 @@ def time(data: Any, zone: Any = None) -> datetime.time:
 
 def duration(days: Any = 0, seconds: Any = 0, microseconds: Any = 0) -> datetime.timedelta:
     if not all(type(v) is int for v in (days, seconds, microseconds)):
-        raise FormatError("a timedelta must be built from ints")
+        raise FormatError("a pickle makes a timedelta from arguments that are not ints")
     return datetime.timedelta(days, seconds, microseconds)
 
 
@@ -155,13 +159,15 @@ def time_zone(offset: Any, name: Any = None) -> datetime.timezone:
 
 def _octets(data: Any, count: int) -> bytes:
     if type(data) is not bytes or len(data) != count:
-        raise FormatError(f"a date or a time must be built from {count} bytes")
+        raise FormatError(f"a pickle makes a date or a time from data that are not {count} bytes")
     return data
 
 
 def _zone(zone: Any) -> Any:
     if zone is not None and type(zone) is not datetime.timezone:
-        raise FormatError(f"a time zone must be a datetime.timezone, got {type(zone).__name__}")
+        raise FormatError(
+            f"a pickle makes a time with a zone of type {type(zone).__name__}, needs a datetime.timezone"
+        )
     return zone
 
 

@@ -31,7 +31,7 @@ _BATCH = 1000  # number of items that one instruction adds
 
 
 class Stored:
-    """The part of a storage that tensors use, which is written to the file.
+    """The part of a storage that is written to the file, because tensors use it.
 
     The parts at both ends that no tensor uses are omitted, so that a row of a large matrix is saved without
     the rest of the matrix.
@@ -50,7 +50,7 @@ class Stored:
         return 1 if self.dtype is None else self.dtype.itemsize
 
     def memory(self) -> memoryview:
-        """Return the bytes to write."""
+        """Return the bytes of this part of the storage, as they are written to the file."""
         count = max(self.end - self.begin, 0)
         if not count:
             return memoryview(b"")
@@ -78,7 +78,8 @@ class Storages:
         elif found.dtype != tensor.dtype:
             if core.bool in (found.dtype, tensor.dtype):
                 raise ValueError(
-                    f"save: tensors of {found.dtype} and {tensor.dtype} share memory\nhint: save a clone() of one of them"
+                    f"save: tensors of {found.dtype} and {tensor.dtype} that share memory cannot be saved\n"
+                    "hint: save a clone() of one of them"
                 )
             found.dtype = None
             found.begin -= found.begin % 16
@@ -99,13 +100,13 @@ class Storages:
         elif found.dtype != dtype:
             if found.dtype == core.bool or dtype == core.bool:
                 raise ValueError(
-                    "save: a storage is saved as bools and as another dtype\nhint: save it with one dtype"
+                    "save: a storage cannot be saved as bools and as another dtype\nhint: save it with one dtype"
                 )
             found.dtype = None
         found.begin, found.end = 0, storage.nbytes()
 
     def of(self, tensor: Tensor) -> Stored:
-        """Return the recorded storage of `tensor`."""
+        """Return the `Stored` object for the storage of `tensor`."""
         return self.stored[id(tensor.untyped_storage())]
 
 
@@ -207,7 +208,7 @@ class Pickler:
             self.remember(key)
 
     def plain_tuple(self, values: Any) -> None:
-        """Write a tuple that no later instruction refers to."""
+        """Write a tuple, without storing it in the memo, because no later instruction refers to it."""
         if not values:
             self.out += b")"
             return
@@ -218,7 +219,7 @@ class Pickler:
         self.out += {1: b"\x85", 2: b"\x86", 3: b"\x87"}.get(len(values), b"t")
 
     def recall(self, key: Any) -> bool:
-        """Write a reference to the object stored under `key`, and return whether there is such an object."""
+        """Write a reference to the object that the memo has under `key`, and return whether there is such an object."""
         number = self.memo.get(key)
         if number is None:
             return False
@@ -226,7 +227,7 @@ class Pickler:
         return True
 
     def remember(self, key: Any) -> None:
-        """Store the object on top of the stack in the memo."""
+        """Write the instruction that stores the object on top of the stack in the memo, under `key`."""
         number = self.memo[key] = len(self.memo)
         self.out += b"q" + struct.pack("<B", number) if number < 256 else b"r" + struct.pack("<I", number)
 
@@ -235,7 +236,7 @@ class Pickler:
         self.remember(id(value))
 
     def reduce(self, module: str, name: str, arguments: Any, value: Any, new: bool = False) -> None:
-        """Write the call that constructs `value`."""
+        """Write the call of the class or function `module.name` that constructs `value`."""
         self.name(module, name)
         self.plain_tuple(arguments)
         self.out += b"\x81" if new else b"R"
@@ -346,13 +347,13 @@ class Pickler:
         self.remember_object(value)
 
     def plain_tensor(self, plain: Tensor, requires_grad: bool) -> None:
-        """Write the call that reconstructs `plain`."""
+        """Write the call that reconstructs `plain`, the tensor without its subclass and attributes."""
         self.function_of(plain)
         self.arguments_of(plain, requires_grad)
         self.out += b"R"
 
     def function_of(self, plain: Tensor) -> None:
-        """Write the name of the function that reconstructs `plain`."""
+        """Write the name of the function that reconstructs the tensor `plain`."""
         if core._C._sparse_parts(plain) is not None:
             self.name("torch._utils", "_rebuild_sparse_tensor")
             return
@@ -365,7 +366,7 @@ class Pickler:
         self.name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
 
     def arguments_of(self, plain: Tensor, requires_grad: bool) -> None:
-        """Write the arguments for the function that reconstructs `plain`."""
+        """Write the arguments of the call that reconstructs the tensor `plain`."""
         if (parts := core._C._sparse_parts(plain)) is not None:
             self.sparse(plain, parts)
             return
@@ -429,7 +430,7 @@ class Pickler:
         stored = self.storages.stored[id(storage)]
         if (stored.dtype is not None) != typed:
             raise ValueError(
-                f"save: {self.path_text} is a storage that is saved both with and without a dtype\n"
+                f"save: {self.path_text} is a storage whose memory is also saved by a tensor or storage of another dtype\n"
                 "hint: save it with one dtype"
             )
         self.storage(stored)

@@ -106,7 +106,8 @@ class _Storages:
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
             raise FormatError(
-                "the file holds a whole module, which is code\nhint: load the module in PyTorch and save its state_dict()"
+                "the file contains a whole module, and loading it would run code\n"
+                "hint: load the module in PyTorch and save its state_dict()"
             )
         if not is_named or key[0] != "storage" or len(key) not in (5, 6):
             raise FormatError("a persistent id in a pickle does not refer to a storage")
@@ -138,7 +139,7 @@ class _Storages:
         raise NotImplementedError
 
     def part(self, whole: Any, view: Any) -> Any:
-        """Return the part of the storage `whole` that `view` describes."""
+        """Return the part of the storage `whole` that the tuple `view` describes: (name, offset, number of elements)."""
         fits = isinstance(view, tuple) and len(view) == 3 and all(type(v) is int and v >= 0 for v in view[1:])
         if not fits or type(whole) is not core.TypedStorage:
             raise FormatError(
@@ -185,7 +186,7 @@ class _ArchivedStorages(_Storages):
         archive.require_plain(entry)
         storage, crc = self.source.storage(entry.begin, entry.size, min(itemsize, 8), self.verify)
         if self.verify and crc != entry.crc:
-            raise archive.altered(entry)
+            raise archive.damaged(entry)
         if dtype == core.bool:
             check_bools(storage)
         return self.on_device(storage, device)
@@ -208,7 +209,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     prefix = _prefix(entries)
     if f"{prefix}constants.pkl" in entries:
         raise FormatError(
-            "the file is a TorchScript program, which holds code\n"
+            "the file is a TorchScript program, and loading it would run code\n"
             "hint: save the state of the program in PyTorch: torch.save(torch.jit.load(path).state_dict(), new)"
         )
     if f"{prefix}byteorder" in entries:
@@ -220,13 +221,13 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     machine = Machine(pickle, Names(storages, budget, _classes(source, entries, prefix, budget)), budget)
     value = run(machine)
     if machine.position != len(pickle):
-        raise FormatError("there are bytes after the end of the pickle: the file was altered")
+        raise FormatError("there are bytes after the end of the pickle: the file is damaged")
     if verify:  # also check entries that nothing refers to, so that any change is detected
         used = {f"{prefix}data/{name}" for name, _ in storages.made} | {f"{prefix}data.pkl"}
         for name, entry in entries.items():
             archive.require_plain(entry)
             if name not in used and source.checksum(entry.begin, entry.size) != entry.crc:
-                raise archive.altered(entry)
+                raise archive.damaged(entry)
     return value
 
 
@@ -248,13 +249,13 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
     folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
     if len(folders) != 1:
         raise FormatError(
-            "the file is a zip archive, but not a file of PyTorch, which has exactly one entry data.pkl"
+            "the file is a zip archive, but not a file of PyTorch: it does not have exactly one entry data.pkl"
         )
     return folders.pop()
 
 
 def run(machine: Machine) -> Any:
-    """Return the value of the next pickle of `machine`, or raise an error that lists unknown names."""
+    """Let `machine` execute its next pickle, and return the value. If names are unknown, raise an error that lists them."""
     begin = machine.position
     try:
         return machine.load()
@@ -264,7 +265,7 @@ def run(machine: Machine) -> Any:
 
 
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
-    """Return at most `limit` names that occur in a pickle but not in `table`, without executing the pickle.
+    """Return at most `limit` names of classes and functions that a pickle uses but `table` lacks, without executing it.
 
     The instruction STACK_GLOBAL pops the module and the name from the stack. The instructions before
     STACK_GLOBAL push the module and the name, as literals or from the memo. Therefore this function records
@@ -303,7 +304,7 @@ def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
 
 
 def unknown_names(source: Source, budget: Budget) -> list[str]:
-    """Return the names in a PyTorch file that :func:`read_archive` and :func:`read_legacy` refuse.
+    """Return the names of classes and functions in a PyTorch file that :func:`read_archive` and :func:`read_legacy` refuse.
 
     Raises:
         FormatError: the file is damaged, or is not a PyTorch file.
@@ -338,7 +339,7 @@ def _explain(names: list[str]) -> str:
     )
     if any(name.startswith("torch.nn.modules.") for name in names):
         return text + (
-            "the file holds a whole module, which is code: save only its state with "
+            "the file contains a whole module, and loading it would run code: save only its state with "
             "torch.save(model.state_dict(), path), and load it with model.load_state_dict(torch.load(path))"
         )
     code = [name for name in names if _is_code(name)]
@@ -374,7 +375,7 @@ class _FollowingStorages(_Storages):
         if self.left < 0:
             raise FormatError("truncated: the storages are larger than the file")
         if name in self.hosts:
-            raise FormatError(f"storage {name!r:.80} is on two devices")
+            raise FormatError(f"the pickle states two devices for storage {name!r:.80}")
         host = core.empty(nbytes, dtype=core.uint8, device="cpu").untyped_storage()
         self.hosts[name], self.kinds[name] = host, (itemsize, dtype)
         self.targets[name] = self.on_device(host, device)
@@ -401,7 +402,9 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     machine.load()
     version = machine.load()
     if type(version) is not int or version != LEGACY_VERSION:
-        raise FormatError(f"the version of the legacy layout is not {LEGACY_VERSION}")
+        raise FormatError(
+            f"the file does not have version {LEGACY_VERSION} of the legacy layout, which is the only one"
+        )
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
         raise FormatError(
@@ -416,7 +419,9 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         or not all(type(k) is str for k in keys)
         or sorted(keys) != sorted(storages.hosts)
     ):
-        raise FormatError("the list of the storages in the file was altered")
+        raise FormatError(
+            "the storages that the file lists are not those that its pickle refers to: the file is damaged"
+        )
     position = machine.position
     for key in keys:
         host = storages.hosts[key]
@@ -434,7 +439,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     for work in deferred:
         work()
     if position != source.size and not _another_follows(source, position):
-        raise FormatError("there are bytes after the last storage: the file was altered")
+        raise FormatError("there are bytes after the last storage: the file is damaged")
     return value
 
 
@@ -483,14 +488,14 @@ def write_legacy(obj: Any, file: BinaryIO) -> None:
     pickle, storages, classes = dump(obj, legacy=True)
     if classes:
         raise TypeError(
-            f"save: PyTorch's layout before version 1.6 cannot describe the class {next(iter(classes))}\n"
+            f"save: PyTorch's file format before version 1.6 cannot store the class {next(iter(classes))}\n"
             "hint: leave out _use_new_zipfile_serialization=False, or allow the class by add_safe_globals"
         )
     for stored in storages:
         if stored.dtype is None:
             raise TypeError(
-                "save: PyTorch's layout before version 1.6 has only the dtypes of that version, and "
-                "one dtype for each storage\n"
+                "save: PyTorch's file format before version 1.6 cannot store newer dtypes, untyped storages, or tensors "
+                "of different dtypes that share a storage\n"
                 "hint: leave out _use_new_zipfile_serialization=False"
             )
     sizes = {"short": 2, "int": 4, "long": 4}

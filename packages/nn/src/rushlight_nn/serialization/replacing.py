@@ -75,7 +75,10 @@ def _replace(directory: int, name: str, mode: int | None, write: Callable[[Binar
 
 
 def remove_abandoned(directory: int, names: str) -> None:
-    """Remove the temporary files of killed processes; `names` is a pattern for the names of the target files."""
+    """Remove from a directory the temporary files that `replace_file` left when its process was killed.
+
+    `directory` is the descriptor of the directory. Only files whose target's name matches the regular
+    expression `names` are removed."""
     pattern = re.compile(rf"\.{names}\.[0-9a-f]{{12}}\.tmp")
     for found in os.listdir(directory):
         if not pattern.fullmatch(found):

@@ -168,13 +168,13 @@ def _shards_of(path: str) -> set[str]:
 
 
 def _mark_of(path: str) -> dict[str, str]:
-    """Return the metadata by which the shards of `path` are recognised."""
+    """Return the metadata in the header of a shard that mark it as a shard of the index of `path`."""
     return {"format": "pt", "rushlight.index": os.path.basename(path) + _INDEX}
 
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[int]:
-    """Hold a shared lock on `folder` during the block, and yield the descriptor of the folder."""
+    """Hold a shared lock on `folder` during the block, and yield a file descriptor of the folder."""
     descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):  # some file systems do not support locks
@@ -241,7 +241,7 @@ def _in_parallel(work: Callable[[int], Any], count: int) -> list[Any]:
 
 
 def index_of(path: str) -> str:
-    """Return `path`, or the path of its index if only the index exists."""
+    """Return the path of the file to load: `path`, or the path of its index if only the index exists."""
     index = path + _INDEX
     return index if not os.path.exists(path) and os.path.exists(index) else path
 
@@ -282,8 +282,8 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     metadata, names = _parse(source, budget)
     if source.descriptor < 0:
         raise FormatError(
-            "the open file is an index, and the shards that it lists are found by its path\nhint: "
-            "pass its path to load()"
+            "the open file is the index of a checkpoint in several files, which are found by the index's "
+            "path\nhint: pass its path to load()"
         )
     files = sorted(set(names.values()))
     folder = os.path.dirname(source.name)

@@ -88,7 +88,7 @@ def _store(
 
 
 def view_of(data: Tensor, geometry: Any) -> Tensor:
-    """Return the view of the contiguous tensor `data` with the geometry [shape, strides, offset] from a :class:`Stored`.
+    """Return the view of the contiguous tensor `data` with the `geometry` [shape, strides, offset].
 
     Raises:
         FormatError: the view would reach beyond the tensor.

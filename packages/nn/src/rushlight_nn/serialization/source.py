@@ -119,7 +119,9 @@ class Source:
         return bytes(buffer)
 
     def storage(self, begin: int, count: int, alignment: int, checked: bool, crc: int = 0) -> tuple[Any, int]:
-        """Return, as a storage, `count` bytes that begin at byte `begin`, and the checksum `crc` updated with these bytes.
+        """Return a storage that contains the `count` bytes from byte `begin` on, and their checksum.
+
+        The checksum continues `crc`, the checksum of earlier bytes.
 
         Args:
             begin, count: the position and the number of the bytes.

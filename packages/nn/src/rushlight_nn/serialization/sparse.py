@@ -18,7 +18,7 @@ COMPRESSED = (core.sparse_csr, core.sparse_csc, core.sparse_bsr, core.sparse_bsc
 def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
     """Return the sparse tensor with the given layout and parts, after checking its indices."""
     if not isinstance(parts, tuple) or not all(isinstance(part, Tensor) for part in parts[:2]):
-        raise FormatError("a sparse tensor must be built from tensors")
+        raise FormatError("the indices or values of a sparse tensor in the file are not tensors")
     if kind is core.sparse_coo and len(parts) in (3, 4):
         indices, found, shape, *coalesced = parts
         return _sparse(kind, shape, indices, None, found, coalesced == [True])
@@ -41,7 +41,9 @@ def _sparse(
             "load", str(kind), tuple(shape), indices, plain, found, coalesced, not are_bytes_missing()
         )
     except (RuntimeError, TypeError) as error:
-        raise FormatError(f"the parts of a sparse tensor do not fit each other: {error}") from None
+        raise FormatError(
+            f"the indices, values and sizes of a sparse tensor do not fit each other: {error}"
+        ) from None
     defer(partial(_check_indices, made))
     return made
 
@@ -49,7 +51,7 @@ def _sparse(
 def _check_indices(tensor: Tensor) -> None:
     """Raise FormatError unless the indices of the sparse tensor are valid for its sizes.
 
-    Call this function after the indices have been read.
+    The bytes of the indices must have been read from the file before this call.
     """
     parts = core._C._sparse_parts(tensor)
     assert parts is not None  # the tensor is sparse

@@ -31,7 +31,7 @@ _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)
 
 
 class Encoder:
-    """A converter of a value to JSON, which collects the tensors. A tensor that occurs several times is collected once."""
+    """Converts a value to JSON, and collects the tensors in it; each tensor is collected only once."""
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []

@@ -24,7 +24,7 @@ def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
     if requires_grad and not (tensor.is_floating_point() or tensor.is_complex()):
         raise FormatError(
             f"a tensor of dtype {tensor.dtype} has requires_grad=True, but only floating-point and complex tensors "
-            "can require gradients: the file was altered"
+            "can require gradients: the file is damaged"
         )
     return requires_grad
 
@@ -54,7 +54,7 @@ def _rebuild(
 
 def _typed(storage: Any) -> Any:
     if type(storage) is not core.TypedStorage:
-        raise FormatError("a tensor must be built from a storage that has a dtype: the file was altered")
+        raise FormatError("a tensor is not built from a TypedStorage: the file is damaged")
     return storage
 
 
@@ -88,9 +88,9 @@ def rebuild_tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     if type(storage) is not core.UntypedStorage:
-        raise FormatError("a tensor must be built from a storage of bytes: the file was altered")
+        raise FormatError("a tensor is not built from an UntypedStorage: the file is damaged")
     if dtype == core.bool:  # storages of bools are checked when they are read
-        raise FormatError("a tensor of bools must be built from a storage of bools: the file was altered")
+        raise FormatError("a tensor of bools is not built from a storage of bools: the file is damaged")
     return _rebuild(budget, storage, dtype, offset, size, stride, grad, metadata)
 
 
@@ -163,7 +163,7 @@ def size(values: Any = ()) -> Any:
 
 
 def set_attributes(value: Any, state: Any) -> None:
-    """Set the attributes in the dictionary `state` on `value`, and refuse names of class attributes."""
+    """Set the attributes of `value` that the dict `state` lists, which must not be class attributes."""
     if not isinstance(state, dict):
         raise FormatError(
             f"the state of a {type(value).__name__} must be a dictionary, got {type(state).__name__}"

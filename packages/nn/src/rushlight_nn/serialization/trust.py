@@ -1,8 +1,8 @@
 """The classes and functions that the user allows a pickle to call.
 
 All other names in a pickle must be in the table of :mod:`names`, whose classes and functions only construct
-data; a name that is not in the table raises an error. A file therefore cannot make :func:`load` execute code
-other than the classes and functions that the user allowed.
+data; a name that is not in the table raises an error. A file can therefore make :func:`load` call only the
+classes and functions of the table and those that the user allowed.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def allowed_by_name(name: str) -> Any:
 
 
 def is_allowed(value: Any) -> bool:
-    """Return whether the object `value` itself was allowed."""
+    """Return whether `value` is one of the allowed classes and functions, under any name."""
     return any(value is one for one, _ in _allowed.values())
 
 

@@ -27,11 +27,14 @@ from .sparse import COMPRESSED, rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
-    """Raised for a name that does not represent a supported type."""
+    """Raised if a file contains the name of a type that is not supported."""
 
 
 def encode(value: Any) -> tuple[str, dict[str, Any]] | None:
-    """Return the name and the parts that represent a value, or None if its class is not supported."""
+    """Return the name of a value's type and the parts from which `decode` makes the value again.
+
+    Return None if the type is not supported.
+    """
     kind = type(value)
     found = _ENCODERS.get(kind)
     if found is not None:
@@ -53,11 +56,11 @@ def _class_name(kind: type) -> str:
 
 
 def decode(tag: str, parts: dict[str, Any]) -> Any:
-    """Return the value that a name and parts represent.
+    """Return the value of the type called `tag` that `encode` split into `parts`.
 
     Raises:
-        UnknownTag: the name is unknown.
-        LookupError, TypeError, ValueError or another exception: the parts do not fit the type that the name selects.
+        UnknownTag: no supported type has this name.
+        LookupError, TypeError, ValueError or another exception: the parts do not fit the type.
     """
     found = _DECODERS.get(tag)
     if found is None:
@@ -200,8 +203,8 @@ def name_of_factory(factory: Any, path: str) -> str | None:
     if factory is None:
         return None
     raise TypeError(
-        f"save: {path} is a defaultdict with the factory {factory!r}, which is code\nhint: save dict(value), or use one of "
-        + ", ".join(_FACTORIES)
+        f"save: {path} is a defaultdict whose factory {factory!r} cannot be saved\n"
+        "hint: save dict(value), or use one of " + ", ".join(_FACTORIES)
     )
 
 

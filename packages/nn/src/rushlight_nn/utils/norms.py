@@ -1,4 +1,4 @@
-"""Computations of weight and spectral normalisation that hooks and parametrizations share."""
+"""Computations of weight normalisation and spectral normalisation, which hooks and parametrizations share."""
 
 from __future__ import annotations
 

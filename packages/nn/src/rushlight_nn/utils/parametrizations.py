@@ -134,8 +134,8 @@ def orthogonal(
             "householder" for all other matrices.
         use_trivialization: whether to store an orthogonal matrix in a buffer, and to multiply the result of
             the map by it. If True, the parametrized tensor initially equals the orthogonal factor of the
-            original tensor, and orthogonal tensors can be assigned to it. If False, only "householder"
-            supports such an initial value and assignments.
+            original tensor, and orthogonal tensors can be assigned to it. If False, both are possible only
+            with "householder".
 
     Shape:
         - Tensor: (*, rows, columns).
@@ -204,7 +204,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _RenameOlder:
-    """A hook that renames the keys of the older `weight_norm`.
+    """A pre-hook of `load_state_dict` that renames the keys `name_g` and `name_v` of the older `weight_norm`.
 
     The hook is an instance of a class, not a closure, so that modules can be copied.
     """

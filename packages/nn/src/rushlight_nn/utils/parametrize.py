@@ -185,7 +185,7 @@ class ParametrizationList(ModuleList):
 
 
 def _replace(tensor: Tensor, value: Tensor) -> None:
-    """Replace the values of `tensor`, in new memory, so that tensors of an earlier `state_dict` keep their values."""
+    """Give `tensor` new values in new memory, so that tensors of an earlier `state_dict` do not change."""
     tensor.data = value.detach().clone()
 
 
@@ -215,7 +215,9 @@ def _rebuild(base: type, names: tuple[str, ...]) -> Any:
 
 
 def _class(base: type, names: tuple[str, ...]) -> type:
-    """Return a class derived from `base` that computes the tensors `names`, or `base` itself if `names` is empty."""
+    """Return a subclass of `base` in which the parametrized tensors `names` are properties.
+
+    If `names` is empty, return `base` itself."""
     if not names:
         return base
     members: dict[str, Any] = {name: _property(name) for name in names}

@@ -131,7 +131,7 @@ class BasePruningMethod(ABC):
 
 
 def method_of(module: Module, name: str) -> tuple[int | None, BasePruningMethod | None]:
-    """Return the hook that prunes the tensor `name`, and the key of the hook."""
+    """Return the key and the object of the forward pre-hook that prunes tensor `name`, or (None, None)."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook

@@ -1,4 +1,7 @@
-"""Sinks, which write recordings in file formats. Their interface is rushlight_core.seams.profiler.Sink."""
+"""Sinks: objects that write a recording of the profiler to a file, each in one format.
+
+Their interface is rushlight_core.seams.profiler.Sink.
+"""
 
 from __future__ import annotations
 

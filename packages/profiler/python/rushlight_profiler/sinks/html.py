@@ -83,7 +83,10 @@ def page_data(header: Header, raw: list[Event]) -> dict[str, Any]:
 
 
 def _thin(points: list[list[float]]) -> list[list[float]]:
-    """Return at most MAX_MEMORY_POINTS points: those with the smallest and the largest value in each interval."""
+    """Return at most MAX_MEMORY_POINTS of the points [time, bytes] of the memory chart.
+
+    If there are more, they are divided into groups of successive points, and the points with the fewest and
+    the most bytes of each group are kept."""
     if len(points) <= MAX_MEMORY_POINTS:
         return points
     stretch = -(-2 * len(points) // MAX_MEMORY_POINTS)

@@ -105,8 +105,9 @@ class _Finder(DistributionFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Replace the empty `module` with rushlight's module, and register the submodules that are loaded.
 
-        Python does not import a registered submodule again. Importing one again would set an attribute of its parent: for
-        example, importing `torch.multiprocessing.spawn` would replace the function of the same name by the module.
+        Python does not import a registered submodule again. A second import would set the submodule as an
+        attribute of its parent: for example, importing `torch.multiprocessing.spawn` would replace the
+        function of the same name by the module.
         """
         name = module.__name__
         if name != "torch":

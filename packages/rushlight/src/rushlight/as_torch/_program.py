@@ -1,8 +1,9 @@
 """The main program under `python -m rushlight.as_torch`, and in the processes that it spawns.
 
-A child process that `multiprocessing` spawns imports the main program of its parent, which it finds by the name in
-`__spec__`. Here, `__spec__` names this module, so `torch` refers to rushlight in the child, too, before the program runs. If
-this module is imported under its own name, for example by a tool that imports every module of a package, no program runs.
+A child process that `multiprocessing` spawns runs the main module of its parent again, which it finds by the
+name in the main module's `__spec__`. This name is the name of this module. The child therefore runs this
+module, and `torch` refers to rushlight before the program runs in the child, as in the parent. If this module
+is imported under its own name, for example by a tool that imports every module of a package, no program runs.
 """
 
 if __name__ in ("__main__", "__mp_main__"):

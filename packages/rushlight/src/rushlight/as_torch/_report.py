@@ -122,7 +122,7 @@ def find(name: str) -> Found:
 
 
 def only_raises(value: object) -> bool:
-    """Return whether every call of a function or class raises an error, as its annotation NoReturn states."""
+    """Return whether a function or class is annotated with NoReturn, because every call of it raises an error."""
     function = getattr(value, "__init__", None) if isinstance(value, type) else value
     return getattr(function, "__annotations__", {}).get("return") in (NoReturn, "NoReturn")
 
@@ -176,7 +176,7 @@ def items(page: str) -> Iterator[Difference]:
 
 
 def differs(name: str, page: list[Difference]) -> str | None:
-    """Return the text of the first item that describes `name`, or None if there is no such item.
+    """Return the text of the first item that states how `name` differs from PyTorch, or None if there is none.
 
     The name `torch.nn.Linear` is described by items with the name `nn.Linear` or `Linear`.
     """

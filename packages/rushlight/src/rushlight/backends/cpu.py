@@ -31,7 +31,7 @@ def get_cpu_capability() -> str:
 
 
 class _Switches(ModuleType):
-    """The class of the module `backends.cpu`. Its attribute `winograd` reads and sets the switch in core."""
+    """The class of the module `backends.cpu`. Its attribute `winograd` reads and sets a switch in C++."""
 
     @property
     def winograd(self) -> bool:

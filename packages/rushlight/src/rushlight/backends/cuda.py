@@ -138,7 +138,9 @@ def cudnn_sdp_enabled() -> bool:
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Enable or disable FLASH_ATTENTION. EFFICIENT_ATTENTION is the same kernel: to disable the kernel, disable both.
+    """Enable or disable FLASH_ATTENTION.
+
+    EFFICIENT_ATTENTION uses the same kernel. To disable the kernel, disable both.
 
     Example:
         >>> torch.backends.cuda.enable_flash_sdp(False)
@@ -150,7 +152,9 @@ def enable_flash_sdp(enabled: bool) -> None:
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Enable or disable EFFICIENT_ATTENTION. FLASH_ATTENTION is the same kernel: to disable the kernel, disable both.
+    """Enable or disable EFFICIENT_ATTENTION.
+
+    FLASH_ATTENTION uses the same kernel. To disable the kernel, disable both.
 
     Example:
         >>> torch.backends.cuda.enable_mem_efficient_sdp(True)
@@ -163,7 +167,7 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 def enable_math_sdp(enabled: bool) -> None:
     """Enable or disable the MATH implementation of attention, which uses matrix products and a softmax.
 
-    If `enabled` is False, calls that the kernel of FLASH_ATTENTION cannot compute raise RuntimeError.
+    If `enabled` is False, attention raises RuntimeError for inputs that FLASH_ATTENTION does not support.
 
     Example:
         >>> torch.backends.cuda.enable_math_sdp(True)

@@ -123,7 +123,9 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The type of the module `backends.cudnn`. Assigning to the attribute `allow_tf32` also sets the switch in core."""
+    """The type of the module `backends.cudnn`.
+
+    Assigning to the attribute `allow_tf32` also sets whether float32 convolutions may round to TF32."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "allow_tf32":

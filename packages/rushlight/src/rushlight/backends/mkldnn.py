@@ -79,7 +79,9 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The class of the module object `backends.mkldnn`. Assigning to `enabled` also sets the switch in core."""
+    """The class of the module object `backends.mkldnn`.
+
+    Assigning to `enabled` makes rushlight-core use or avoid oneDNN."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "enabled":

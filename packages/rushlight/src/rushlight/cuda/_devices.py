@@ -71,7 +71,7 @@ def _why_not() -> str | None:
 def _driver_is_there() -> bool:
     """Return True if GPUs are already in use, or if the library of the driver can be opened.
 
-    This is faster than searching for packages.
+    This check is faster than a search for the package that supports GPUs.
     """
     from _ctypes import dlopen
 

@@ -75,20 +75,20 @@ class CodeGen:
         return f"return (\n{lines})" if isinstance(output_args, tuple) else f"return [\n{lines}]"
 
     def process_inputs(self, *args: Any) -> Any:
-        """Return the values of the graph's placeholders for a call of the code with `args`."""
+        """Return the values of the graph's placeholders if the generated function is called with `args`."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """Return the result of the code for the graph output `outputs`."""
+        """Return the result of the generated function if the graph's output is `outputs`."""
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:
-        """Return the global names that the lines of this object use, with their values."""
+        """Return the global names that the generated header and return statement use, with their values."""
         return []
 
 
 def _before_comment(parameter: str) -> str:
-    """Return the text of a parameter with a comma, placed before any comment."""
+    """Return the text of a parameter with a comma after it, but before its comment if it has one."""
     code, mark, comment = parameter.partition("  # ")
     return f"{code},{mark}{comment}"
 
@@ -107,7 +107,7 @@ def _in_order(parameters: list[str]) -> list[str]:
 
 
 class _PyTreeInfo(NamedTuple):
-    """The containers among the arguments and results of a traced function.
+    """The structure (pytree) of the arguments and of the result of a traced function.
 
     `orig_args` are the names of the function's parameters, with the stars of `*args` and `**kwargs`.
     """
@@ -118,7 +118,7 @@ class _PyTreeInfo(NamedTuple):
 
 
 class _PyTreeCodeGen(CodeGen):
-    """Generates code whose arguments and result are containers of the graph's placeholders and results."""
+    """Generates code that takes and returns nested containers (pytrees), and passes their leaves to the graph."""
 
     def __init__(self, pytree_info: _PyTreeInfo, defaults: dict[str, Any] | None = None) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _PyTreeCodeGen(CodeGen):
     def gen_fn_def(
         self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
     ) -> str:
-        """Return a definition with the parameters of the traced function, and a line that flattens them."""
+        """Return the header with the parameters of the traced function, and a line that flattens the arguments to leaves."""
         names = self.pytree_info.orig_args
         plain = [name.lstrip("*") for name in names]
         parameters = [name + self._default(name) for name in names]
@@ -148,13 +148,13 @@ class _PyTreeCodeGen(CodeGen):
     def generate_output(
         self, output_args: Argument, *, descs: Any = None, repr_fn: Callable[[Any], str] = repr
     ) -> str:
-        """Return a statement that returns a container of the results."""
+        """Return a statement that packs the graph's results into the container that the traced function returns."""
         if self.pytree_info.out_spec is None:
             return super().generate_output(output_args, descs=descs, repr_fn=repr_fn)
         return f"return pytree.tree_unflatten({repr_fn(output_args)}, {self._root}._out_spec)"
 
     def process_inputs(self, *args: Any) -> Any:
-        """Return the leaves of the arguments of the traced function."""
+        """Return the leaves of the nested containers `args`, which are the arguments of the traced function."""
         kinds = {0: inspect.Parameter.POSITIONAL_OR_KEYWORD, 1: inspect.Parameter.VAR_POSITIONAL}
         parameters = [
             inspect.Parameter(
@@ -170,12 +170,12 @@ class _PyTreeCodeGen(CodeGen):
         return fx_pytree.flatten_arguments(list(bound.arguments), values, self.pytree_info.in_spec)
 
     def process_outputs(self, outputs: Any) -> Any:
-        """Return the container of the results."""
+        """Return the graph's results, packed into the container that the traced function returns."""
         spec = self.pytree_info.out_spec
         return outputs if spec is None else pytree.tree_unflatten(outputs, spec)
 
     def additional_globals(self) -> list[tuple[str, Any]]:
-        """Return the modules that the generated lines use, and default values that cannot be written as literals."""
+        """Return the modules that the generated code uses, and default values that cannot be written as literals."""
         defaults = [
             (f"_default_{name}", value)
             for name, value in self._defaults.items()

@@ -96,7 +96,7 @@ def _globals(names: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _attributes(module: GraphModule) -> tuple[list[str], dict[str, Any]]:
-    """Return the lines that set the attributes, and the objects that the lines read from a pickle."""
+    """Return source lines that set the module's attributes, and the objects that they read from a pickle."""
     objects: dict[str, Any] = {}
     lines: list[str] = []
     shared = Counter(id(tensor) for _, tensor in module.named_parameters(remove_duplicate=False))

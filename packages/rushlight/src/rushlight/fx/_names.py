@@ -1,4 +1,4 @@
-"""The public names of functions: `torch.nn.functional.relu`, `operator.add`, `math.sqrt`."""
+"""Find the public names of functions, such as `torch.nn.functional.relu`, `operator.add` and `math.sqrt`."""
 
 from __future__ import annotations
 

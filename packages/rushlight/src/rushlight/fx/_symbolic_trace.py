@@ -37,7 +37,7 @@ _thread_of_trace: int | None = None
 
 
 class PHBase:
-    """Marks an argument, or a part of one, in `concrete_args` that remains an argument of the traced graph.
+    """A placeholder in `concrete_args`: the argument, or the part of one, becomes an input of the graph.
 
     The attributes of an object of a subclass are copied to the placeholder's node.
 
@@ -79,7 +79,7 @@ def is_fx_tracing() -> bool:
 
 
 class ProxyableClassMeta(type):
-    """A metaclass for classes. A trace records a constructor call with a proxy argument as one node.
+    """A metaclass: in a trace, a call of the class with a proxy among its arguments is recorded as one node.
 
     Example:
         >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
@@ -220,7 +220,7 @@ class Tracer(TracerBase):
         return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
 
     def path_of_module(self, mod: Module) -> str:
-        """Return the path of `mod` in the root. Raise NameError if the root does not contain `mod`."""
+        """Return the path of `mod` in the root module. Raise NameError if `mod` is not in the root module."""
         try:
             return self._paths[mod]
         except KeyError:
@@ -295,7 +295,7 @@ class Tracer(TracerBase):
         return super()._argument(a)
 
     def get_fresh_qualname(self, prefix: str) -> str:
-        """Return `prefix` followed by the smallest number for which the root has no such attribute."""
+        """Return `prefix` followed by a number: the first such name that is not an attribute of the root."""
         number = 0
         while hasattr(self.root, f"{prefix}{number}"):
             number += 1
@@ -346,7 +346,7 @@ class Tracer(TracerBase):
         is_module: bool,
         concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """Return a function that takes all arguments by position, and the arguments to call it with.
+        """Return the function to trace, and its arguments by position: the root, proxies and concrete values.
 
         If `concrete_args` contains a container for an argument, the returned function takes the leaves of all arguments of
         `root_fn`, and returns the leaves of the result of `root_fn`.

@@ -28,7 +28,7 @@ def annotate(val: Any, type: Any) -> Any:
         return val
     if val.node.type is not None:
         raise RuntimeError(
-            f"fx.annotate(val): '{val.node}' has the type {val.node.type}, and cannot get the type {type}"
+            f"fx.annotate(val): '{val.node}' already has the type {val.node.type}, and cannot be given {type}"
         )
     val.node.type = type
     return val

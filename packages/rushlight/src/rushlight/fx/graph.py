@@ -244,11 +244,11 @@ class Graph:
         self._codegen = codegen
 
     def process_inputs(self, *args: Any) -> Any:
-        """Return the values of the placeholders for a call of the generated code with `args`."""
+        """Convert `args`, the arguments of the generated code, to the values of the graph's placeholders."""
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """Return the result of the generated code for the graph output `out`."""
+        """Convert `out`, the output of the graph, to the value that the generated code returns."""
         return self._codegen.process_outputs(out)
 
     def on_generate_code(
@@ -297,7 +297,11 @@ class Graph:
         return self._count != before
 
     def lint(self) -> None:
-        """Raise RuntimeError if a node is used before its definition, or if a name occurs twice or a path does not exist."""
+        """Raise RuntimeError if the graph is not valid.
+
+        A node may be used only after its definition, each name may occur only once, and the paths in
+        "call_module" and "get_attr" nodes must exist in the owning module.
+        """
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:

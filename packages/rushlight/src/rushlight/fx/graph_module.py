@@ -46,7 +46,7 @@ def _set(module: Module, name: str, value: Any) -> None:
 
 
 class _CodeOnlyModule(Module):
-    """A module with the attributes of a GraphModule's `__dict__`."""
+    """A module with the parameters, buffers, submodules and attributes in the `__dict__` of a GraphModule."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__()

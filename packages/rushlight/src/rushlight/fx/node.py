@@ -147,7 +147,7 @@ class Node:
 
     @property
     def next(self) -> Node:
-        """The node after this one. The graph's root follows the last node."""
+        """The node after this one; for the last node, a root node that is not in `graph.nodes`."""
         return self._next
 
     @property
@@ -274,7 +274,7 @@ class Node:
             return None
 
     def _writes_first_argument(self) -> bool:
-        """Return whether the call is in place, judging by its name and its arguments."""
+        """Return whether the call modifies its first argument in place, judging by its name and arguments."""
         if self.op == "call_module":
             return getattr(self._module(), "inplace", False) is True
         if self.op not in ("call_function", "call_method"):
@@ -342,8 +342,8 @@ class Node:
 
         Args:
             root: the module that contains the layer of a "call_module" node.
-            arg_types, kwarg_types: the types of the arguments. They select the overload of an operator; without them, the
-                arguments that are not nodes select it.
+            arg_types, kwarg_types: the types of the arguments. They select the overload of an
+                operator. If they are omitted, the arguments that are not nodes select it.
             normalize_to_only_use_kwargs: whether to return all arguments as keyword arguments.
 
         Returns:
@@ -387,8 +387,8 @@ class Node:
         Args:
             placeholder_names: a list. If the list is not empty and the node is a placeholder, the name of the
                 node is appended to the list, and None is returned.
-            maybe_return_typename: a list. If it is not empty and the output has a type, the first element is set to the
-                type, as text that begins with an arrow.
+            maybe_return_typename: a list. If it is not empty and the node is an output node with a type, the
+                first element is replaced by an arrow and the type, as in " -> Tensor".
             include_tensor_metadata: whether to state the dtype, shape, strides and device of a result that is in
                 `node.meta`.
         """

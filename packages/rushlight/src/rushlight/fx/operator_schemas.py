@@ -281,7 +281,7 @@ def _fits(annotation: Any, value: Any) -> bool:
 
 
 def _bound_to_nodes(signature: Signature, args: Any, kwargs: Any) -> str:
-    """Return, as text, the parameters to which nodes are passed, because these types select the overload."""
+    """Return, as text, the name and the declared type of each parameter to which a node is passed."""
     bound = signature.bind(*args, **kwargs).arguments
     found = [
         (name, signature.parameters[name].annotation)

@@ -72,8 +72,9 @@ class TracerBase:
 
     Attributes:
         graph: the graph to which nodes are added.
-        record_stack_traces: whether `node.stack_trace` names the source line that created the node.
-        check_mutable_operations: whether the call of an operator that writes to an argument raises RuntimeError.
+        record_stack_traces: whether `node.stack_trace` contains the source line that caused the node.
+        check_mutable_operations: whether a call of an operator that modifies an argument in place raises
+            RuntimeError.
         traced_func_name: the method of a module that `Tracer.trace` calls.
         trace_asserts: whether `assert proxy` and `assert not proxy` become calls of `assert_fn`, without the message. If
             False, these statements raise TraceError.
@@ -269,7 +270,7 @@ class Proxy:
         )
 
     def keys(self) -> Any:
-        """Return the keys for `**proxy`, which the tracer determines."""
+        """Return the result of the tracer's method `keys`. Python calls this method for `**proxy`."""
         return self.tracer.keys(self)
 
     @classmethod

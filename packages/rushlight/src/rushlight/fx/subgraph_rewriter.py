@@ -112,8 +112,8 @@ def replace_pattern_with_filters(
         ignore_literals: whether a constant in the pattern, such as a number or a string, matches any
             constant.
         replacement_callback: a function with the same arguments, which returns the graph that replaces the match.
-        node_name_match: a string. A result of the pattern also matches calls of other operations if the names
-            of their nodes contain this string.
+        node_name_match: if not empty, a result of the pattern also matches any call whose node has a name
+            that contains this string.
 
     Raises:
         ValueError: `pattern` returns anything other than results of calls, or does not use an argument, or a replacement has
@@ -153,7 +153,8 @@ def replace_pattern_with_filters(
             if node.op in ("call_module", "get_attr") and not _has(gm, str(node.target)):
                 if not _has(made.owning_module, str(node.target)):
                     raise RuntimeError(
-                        f"fx.replace_pattern(replacement): uses '{node.target}', which neither module has"
+                        f"fx.replace_pattern(replacement): uses '{node.target}', which exists neither in gm "
+                        "nor in replacement"
                     )
                 _copy_attr(made.owning_module, gm, str(node.target))
     gm.graph.lint()
@@ -193,7 +194,10 @@ def _has(module: Module | None, path: str) -> bool:
 def _replace(
     graph: Graph, match: InternalMatch, matcher: SubgraphMatcher, made: Graph, now: dict[Node, Any]
 ) -> list[Node] | None:
-    """Replace a match by the nodes of `made`, and return the new nodes, or None if the order of the graph prevents this."""
+    """Replace the nodes of a match by copies of the nodes of `made`, and return the copies.
+
+    Return None, and change nothing, if a result of the match is used before all of its arguments are
+    computed."""
     arguments = [
         now.get(value, value) if isinstance(value, Node) else value for value in match.placeholder_nodes
     ]

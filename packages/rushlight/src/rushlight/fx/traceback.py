@@ -132,9 +132,9 @@ def preserve_node_meta(enable: bool = True) -> Iterator[None]:
     """Return a context manager in which new nodes inherit metadata.
 
     In this context, a Transformer and a trace copy entries of the current metadata (`get_current_meta`) to
-    the `meta` of each new node, such as "stack_trace", "nn_module_stack" and "custom". The entry "from_node"
-    is a list with a NodeSource of the original node. While an Interpreter runs a node, the current metadata
-    is the `meta` of this node.
+    the `meta` of each new node, such as "stack_trace", "nn_module_stack" and "custom". While an Interpreter
+    runs a node, the current metadata is the `meta` of this node, and the entry "from_node" of the new nodes
+    is a list that contains one NodeSource, which describes this node.
 
     Args:
         enable: whether new nodes inherit metadata.
@@ -206,9 +206,9 @@ def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
 
 @contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
-    """Return a context manager that adds entries to the inherited metadata, under the key "custom".
+    """Return a context manager in which new nodes get the entries of `annotation_dict` in `meta["custom"]`.
 
-    Inside of `preserve_node_meta`, a trace adds the entries to `meta["custom"]` of its nodes.
+    The entries are added to the nodes of a trace within `preserve_node_meta`.
 
     Args:
         annotation_dict: the entries. Context managers may be nested; an inner one replaces entries of the same key.
@@ -254,7 +254,9 @@ def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable[..., Any]
 
 
 def set_stack_trace(stack: list[str]) -> None:
-    """Set the `stack_trace` of new nodes in `preserve_node_meta`, as lines of text. Elsewhere, do nothing.
+    """Set the stack trace of new nodes within `preserve_node_meta`. Elsewhere, do nothing.
+
+    The strings in `stack` are joined, and become the `stack_trace` of each node.
 
     Example:
         >>> with preserve_node_meta():
@@ -272,7 +274,10 @@ def set_stack_trace(stack: list[str]) -> None:
 
 
 def format_stack() -> list[str]:
-    """Return the text of `set_stack_trace` in `preserve_node_meta`, and the calling thread's stack elsewhere.
+    """Return the lines of a stack trace as a list of strings.
+
+    Within `preserve_node_meta`, return the text that `set_stack_trace` has set, as one string. Elsewhere,
+    return the stack of the calling thread.
 
     Example:
         >>> with preserve_node_meta():

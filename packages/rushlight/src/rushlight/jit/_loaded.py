@@ -19,7 +19,10 @@ File = str | os.PathLike[str] | IO[bytes]
 
 
 class _Bound(NamedTuple):
-    """A program with its tensors. A tensor that the module does not register has the name None."""
+    """A program, the tensors with which it runs, and their names in the module.
+
+    A constant, which the module does not register, has the name None.
+    """
 
     names: list[str | None]
     tensors: list[Tensor]

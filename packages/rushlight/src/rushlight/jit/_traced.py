@@ -126,7 +126,7 @@ class TopLevelTracedModule(ScriptModule):
         return TopLevelTracedModule, (self._original, self._recordings)
 
     def _check_tables(self) -> None:
-        """Check the tables of parameters, buffers and submodules, which this module shares with the original module."""
+        """Make sure that no other module shares the tables of the original module, which this module uses."""
         self._original._check_tables()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:

@@ -21,9 +21,10 @@ def _gradient(
     grad_output: Tensor,
     options: tuple[Any, Any, Any, int],
 ) -> Tensor:
-    """Return the gradient with respect to operand number `wanted`, whose sizes are `operands[wanted]`.
+    """Return the gradient of a convolution with respect to its input (`wanted` 0) or its weight (`wanted` 1).
 
-    The values of this operand are not needed, because a convolution is linear in each operand.
+    `operands` contains the input and the weight, but only the sizes of the operand `wanted`. The values of
+    this operand are not needed, because a convolution is linear in each operand.
     """
     unknown = core.empty(operands[wanted], dtype=grad_output.dtype, device=grad_output.device)
     input, weight = (unknown, operands[1]) if wanted == 0 else (operands[0], unknown)

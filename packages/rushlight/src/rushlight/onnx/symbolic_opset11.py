@@ -1,1 +1,3 @@
-"""Placeholder for a module that libraries import. The export of an operator is defined in its YAML entry."""
+"""Placeholder for a module that libraries import.
+
+The YAML entry of an operator, not this module, defines the operator's export to ONNX."""

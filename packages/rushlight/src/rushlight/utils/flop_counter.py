@@ -226,9 +226,10 @@ class FlopCounterMode:
                 break
 
     def _counted(self, operator: CustomOpDef, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a kernel that counts the operations of each call, and records a span whose name ends in the call's index.
+        """Return a function that calls `kernel`, and counts the operations of each call.
 
-        Return the kernel unchanged if the operator has no formula.
+        Each call is recorded in the profile as a span whose name ends in the number of the call. If the
+        operator has no formula, return `kernel` itself.
         """
         formula = self._formulas.get(operator) or _formulas.get(operator)
         if formula is None:

@@ -81,7 +81,7 @@ def cases_of(op: Any, library: Any) -> Iterator[Case]:
     """Yield all cases of an operator, always in the same order.
 
     Args:
-        op: an entry, `rushlight_core.codegen.model.Op`.
+        op: the operator's YAML entry, a `rushlight_core.codegen.model.Op`.
         library: the module whose functions create the tensors.
 
     Example:
@@ -107,7 +107,7 @@ class _Maker:
     def starts(self) -> list[dict[str, Any]]:
         """Return the arguments of one or two samples, from which the cases are derived.
 
-        The samples are the first one whose tensors all have elements, and the one with the most arguments.
+        These are the first sample in which no tensor is empty, and the sample with the most arguments.
         """
         found: list[tuple[bool, int, int, dict[str, Any]]] = []
         for text in self.op.samples:
@@ -555,10 +555,10 @@ def dense(x: Any) -> Any:
 
 
 def call(op: Any, library: Any, given: Call) -> Any:
-    """Call an operator through its public function, or a hidden operator by its name.
+    """Call an operator through its public function or, if it has none, by the operator's name.
 
     Args:
-        op: the entry.
+        op: the operator's YAML entry.
         library: the module whose operators are called.
         given: the call.
 

@@ -1,6 +1,6 @@
-"""Test calls with bad input while gradients are recorded.
+"""Test calls with bad input on tensors that require grad.
 
-A call must raise an error and leave the graph unchanged, or its result must be differentiable.
+A call must raise an error and leave the autograd graph unchanged, or its result must be differentiable.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
     """Run one case on tensors that require grad, and differentiate the result.
 
     Args:
-        op: an entry, `rushlight_core.codegen.model.Op`.
+        op: the operator's YAML entry, a `rushlight_core.codegen.model.Op`.
         library: the module whose operators are called.
         gradient: the function `grad(outputs, inputs, grad_outputs, allow_unused=...)` of the package that
             computes gradients.
-        case: a case of the operator.
+        case: the arguments of the call, one of the cases that `cases_of` yields.
 
     Returns:
         A sentence that describes what is wrong, or None.
@@ -75,7 +75,8 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
 def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
     """Make tensors of differentiable dtypes require grad, and return the leaves.
 
-    A tensor that the call writes is replaced by a clone of a leaf, because the call cannot write to a leaf in place."""
+    A tensor that the call modifies in place is replaced by a clone of a leaf, because a leaf that requires
+    grad cannot be modified in place."""
     written = written_names(op, given)
     leaves: list[Any] = []
 

@@ -1,4 +1,6 @@
-"""Judge calls with bad input: a call must raise a typed error and change nothing, or return a correct result."""
+"""Judge calls with bad input: a call must raise an error of a class in `TYPED`, or return a correct result.
+
+A call that raises an error must not change its arguments."""
 
 from __future__ import annotations
 
@@ -31,12 +33,12 @@ GENERAL = (
 
 
 def judge(op: Any, library: Any, case: Case) -> str | None:
-    """Run one case, and check that the call either raises a typed error and changes nothing, or is correct.
+    """Run one case, and check that the call is correct, or raises an error and changes no argument.
 
-    The error must name the operator, and its class must be documented.
+    The message of the error must name the operator, and the operator's docstring must name the error's class.
 
     Args:
-        op: an entry, `rushlight_core.codegen.model.Op`.
+        op: the operator's YAML entry, a `rushlight_core.codegen.model.Op`.
         library: the module whose operators are called.
         case: a case of the operator.
 
@@ -84,7 +86,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
 def _undocumented(op: Any, error: Exception) -> str | None:
     """Return a description of an error whose class the operator's docstring does not name, or None.
 
-    Private operators are not judged.
+    For a private operator, return None.
     """
     if isinstance(error, (TypeError, MemoryError, OverflowError)) or any(t in str(error) for t in GENERAL):
         return None
@@ -97,7 +99,7 @@ def _undocumented(op: Any, error: Exception) -> str | None:
 
 @functools.cache
 def _documented_classes() -> dict[str, set[str]]:
-    """Return the classes of errors in the docstring of each public operator."""
+    """Return, for each public operator, the names of the error classes in its docstring."""
     groups: dict[str, list[Any]] = {}
     for op in load_ops():
         if not hidden(op) and not op.base.startswith("_"):
@@ -114,7 +116,7 @@ def _documented_classes() -> dict[str, set[str]]:
 
 
 def written_names(op: Any, given: Call) -> set[str]:
-    """Return the names of the arguments that a call writes, other than `out`."""
+    """Return the names of the arguments that a call modifies in place, other than `out`."""
     names = {a.name for a in op.schema.arguments if a.write} | set(op.writes)
     if given.inplace or op.is_inplace:
         names.add(op.schema.arguments[0].name)
@@ -204,7 +206,9 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
 
 
 def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
-    """Compare the outcome with that of a call whose arguments are dense copies."""
+    """Compare the result with that of a call with `given.safe`, dense copies of the arguments.
+
+    Return a description of the difference, or None."""
     if op.random or any(a.type.name == "Generator?" for a in op.schema.arguments):
         return None
     if "empty" in op.base or "resize" in op.base:

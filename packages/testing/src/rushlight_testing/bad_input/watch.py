@@ -124,7 +124,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Add a message of the process to the reports. Return whether it is the operator's last message."""
+    """Add a message from the process that runs cases. Return whether it is the operator's last message."""
     try:
         message = json.loads(line)
     except ValueError:  # output of a library

@@ -1,4 +1,4 @@
-"""The conformance kit of the autograd interface, which tests the requirements that a provider of gradients must meet."""
+"""The conformance kit of the autograd interface: tests for packages that compute gradients."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def gradient(t: Tensor) -> Tensor:
 
 
 class AutogradContract(Contract):
-    """Tests for a provider of gradients that is attached to core.
+    """Tests for a package that computes gradients of core's tensors, such as rushlight-autograd.
 
-    Set `backward` and `grad` to the functions of the provider. The tests use tensors of many shapes, including () and (0).
+    Set `backward` and `grad` to the functions of the package. The tests use tensors of many shapes, including
+    () and (0).
 
     Example::
 

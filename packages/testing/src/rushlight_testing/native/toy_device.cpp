@@ -534,7 +534,7 @@ BackendStatus copy(const DeviceCopy* given) {
 
 BackendStatus pin(size_t nbytes, void** data) {
     *data = std::aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
-    return *data ? BackendStatus::Ok : fail(BackendStatus::OutOfMemory, "the host is out of memory to pin");
+    return *data ? BackendStatus::Ok : fail(BackendStatus::OutOfMemory, "the host has no memory left to pin");
 }
 BackendStatus unpin(void* data, size_t) {
     std::free(data);

@@ -71,7 +71,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 class Operators:
-    """A table from the names that formulas use to core's operators, including hidden operators."""
+    """Core's operators, hidden ones included, by the names under which formulas call them."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._overloads: dict[str, list[Op]] = {}
@@ -110,7 +110,8 @@ def _default(argument: Any) -> Any:
 class Evaluator(ast.NodeVisitor):
     """Evaluates one formula.
 
-    `names` maps names to arguments and results. `shapes` contains placeholders for the tensors that are not in `names`.
+    `names` maps names in the formula to arguments and results. For a tensor of which the formula uses only
+    the shape, the dtype or the device, `shapes` contains these attributes instead.
     """
 
     operators: Operators

@@ -167,7 +167,10 @@ class Function:
 
 
 def _result(value: Any, args: tuple[Any, ...], context: FunctionCtx) -> Any:
-    """Return `value`, or an alias of `value` if it is an argument that is not marked as dirty."""
+    """Return the result `value` of `forward`, or `value.detach()` if it is an unmodified argument.
+
+    An argument that `forward` modified in place is marked by `ctx.mark_dirty`, and is returned itself.
+    """
     if isinstance(value, Tensor) and _is_in(value, args) and not _is_in(value, context._dirty):
         alias = value.detach()
         if _is_in(value, context._non_differentiable):

@@ -74,10 +74,10 @@ class Node:
 
 
 class State:
-    """The state that the tape stores for a tensor.
+    """The autograd state of a tensor, such as the node that computed it.
 
-    For a root, `generation` is the number of times that its history was replaced. For a view, `generation` is the value that
-    the root's `generation` had when the view's history was created.
+    For the base tensor of views (the root), `generation` counts the in-place modifications, each of which
+    gave the tensor a new node. For a view, `generation` is the count of its base when the view got its node.
     """
 
     node: Node | None
@@ -146,8 +146,8 @@ class Overwritten(Node):
 class Saved:
     """A tensor that a node saved.
 
-    A result of the node is saved without its history, because the history would keep the node alive. The history is restored
-    when the tensor is used.
+    If the tensor is a result of the node, it is saved detached, because its reference to the node would keep
+    the node alive. `unpack` restores this reference.
     """
 
     version: int
@@ -180,7 +180,7 @@ class Saved:
 
 
 class Window:
-    """The positions of the elements of a view in its root.
+    """The positions of a view's elements in its base tensor (the root).
 
     `fresh` allocates a 1-d tensor. On this tensor, `whole` returns a view with the shape and strides of the root, and `part`
     returns a view with the shape and strides of the view, at its position in the root. If only one of root and view is
@@ -225,7 +225,7 @@ def _geometry(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[i
 
 
 class ViewOfRoot(Node):
-    """The node of a view, which places the gradient of the view at the view's positions in the gradient of its root."""
+    """The node of a view, which places the view's gradient at its positions in the gradient of the base."""
 
     __slots__ = ("window",)
 
@@ -243,9 +243,9 @@ class ViewOfRoot(Node):
 
 
 class WriteThroughView(Node):
-    """The node of a root that an in-place operator has written through a view.
+    """The node that a base tensor gets when an in-place operator modifies it through a view.
 
-    The operator's node receives the part of the root's gradient that is at the view's positions."""
+    The operator's node receives the part of the base's gradient that is at the view's positions."""
 
     window: Window
     write: Node
@@ -282,7 +282,7 @@ class WriteThroughView(Node):
 def history_of(t: Tensor) -> State | None:
     """Return the state of a computed tensor, or None for a leaf. The state contains the node that computed the tensor.
 
-    If the root of a view was written after the view's history was created, the view receives a new node."""
+    If the base of a view was modified in place after the view got its node, the view gets a new node."""
     if not t.requires_grad:
         return None
     root = t._base
@@ -295,7 +295,7 @@ def history_of(t: Tensor) -> State | None:
 
 
 def edge_of(t: Any) -> Edge | None:
-    """Return the destination of the gradient of an argument, or None if the argument does not require grad."""
+    """Return the edge to the node that receives the gradient of `t`, or None if `t` does not require grad."""
     if not isinstance(t, Tensor) or not t.requires_grad:
         return None
     history = history_of(t)
@@ -330,7 +330,7 @@ def check_inplace(name: str, t: Tensor) -> None:
 
 
 def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
-    """Record that `t` was written by the in-place operator whose node is `node`."""
+    """Record that the in-place operator whose node is `node` has modified `t`."""
     root = t._base
     if root is None:
         _replace_history(t, node, index, state_of(t).generation + 1)

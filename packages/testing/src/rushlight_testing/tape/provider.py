@@ -1,4 +1,4 @@
-"""Attach the tape as the provider of gradients, and run backward passes."""
+"""Make a process compute gradients with the tape, and run backward passes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ TensorOrTensors = Tensor | Sequence[Tensor]
 
 
 def attach(derivatives: Path) -> None:
-    """Make the tape this process's provider of gradients.
+    """Make this process record operators and compute gradients with the tape.
 
     Args:
-        derivatives: a folder of formulas, in the format of the sources of rushlight-autograd.
+        derivatives: a folder of YAML files with derivative formulas, in the format of rushlight-autograd.
 
     Raises:
-        RuntimeError: the process has a provider already.
+        RuntimeError: the tape, or a package such as rushlight-autograd, already computes gradients in this
+            process.
 
     Example::
 
@@ -83,8 +84,8 @@ def backward(
         - Inputs: each of `grad_tensors` has the shape (*) of its tensor.
 
     Raises:
-        RuntimeError: a tensor has no history, its gradient is missing or has another shape, or the graph was
-            released.
+        RuntimeError: a tensor does not require grad, its gradient is missing or has another shape, or the
+            graph was released.
 
     Example::
 
@@ -120,7 +121,7 @@ def grad(
         - Output: for each input, a tensor of the same shape.
 
     Raises:
-        RuntimeError: an input does not require grad or was not used, or an output has no history.
+        RuntimeError: an input or an output does not require grad, or an input was not used.
 
     Example::
 
@@ -224,7 +225,7 @@ def _seed(i: int, output: Tensor, grad: Tensor | None) -> Tensor:
 
 
 def _leading_to(roots: list[Node], ends: list[Edge | None]) -> set[Node]:
-    """Return the nodes that can be reached from `roots` and have a path to an edge in `ends`."""
+    """Return the nodes that a backward pass from `roots` must run to compute gradients at edges `ends`."""
     seen, waiting = set(roots), list(roots)
     while waiting:
         for edge in waiting.pop().edges:

@@ -1,7 +1,4 @@
-"""The function that core calls in the dispatch stage "autograd".
-
-This function records calls as nodes and saves the tensors that the nodes need.
-"""
+"""Record operators for the backward pass: create a node for each call, and save the tensors that it needs."""
 
 from __future__ import annotations
 
@@ -99,7 +96,10 @@ class FormulaNode(Node):
         }
 
     def fitted(self) -> list[str]:
-        """Return the arguments that may be broadcast: their formulas do not sum the gradients over broadcast dimensions."""
+        """Return the names of the arguments whose gradients must still be summed over broadcast dimensions.
+
+        These are all arguments with a gradient if the operator broadcasts its arguments, and none otherwise.
+        """
         op = self.derivative.op
         if op.kind != "pointwise" and op.base != "copy_":
             return []
@@ -196,7 +196,10 @@ def _unpack(value: Any, node: Node) -> Any:
 
 
 class Recorder:
-    """The function that core calls in the dispatch stage "autograd"."""
+    """The function of the tape that runs an operator and, if an argument requires grad, records the call.
+
+    The tape passes this function to `provide_stage`; see `rushlight_core.seams.stages`.
+    """
 
     def __init__(self, ops: list[Op], derivatives: list[Derivative]) -> None:
         self.operators: Operators = Operators(ops)

@@ -48,7 +48,7 @@ def take(b: Builder, call: Call) -> Val:
 
 
 def _with_dimension(b: Builder, call: Call, *names: str) -> list[Val]:
-    """Return the arguments as tensors with at least one dimension."""
+    """Return the tensor arguments called `names`. Those without dimensions get a dimension of size 1."""
     return [call.tensor(name) if call.rank(name) else b.unsqueeze(call.tensor(name), [0]) for name in names]
 
 
@@ -67,7 +67,9 @@ def _scattered(
     reduction: str,
     into: Val | None = None,
 ) -> Val:
-    """Scatter `source` into `into`, or into the input if `into` is None, at the positions in `index`."""
+    """Scatter `source` into `into`, at the positions in the argument `index`.
+
+    If `into` is None, scatter into the argument `input`."""
     x, index = _with_dimension(b, call, "input", "index")
     if into is not None:
         x = into if call.rank("input") else b.unsqueeze(into, [0])
@@ -144,7 +146,7 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
 
 
 def _along(b: Builder, call: Call, sizes: tuple[int | Size, ...]) -> Val:
-    """Return the index argument of an operator such as index_add_, expanded to `sizes`."""
+    """Return the 1-d argument `index` of index_add_ or a similar operator, expanded to the shape `sizes`."""
     dim, rank = call.dim("dim"), len(sizes)
     index = b.cast(call.tensor("index"), "int64")
     if not call.rank("index"):
@@ -195,7 +197,10 @@ def _broadcast(sizes: list[tuple[int | Size, ...]]) -> list[int | Size]:
 
 
 def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
-    """Return indexed dimensions, stacked indices, their shape, and whether the dimensions are adjacent."""
+    """Return the indexed dimensions, the broadcast indices stacked along a new last dimension, and more.
+
+    The third item is the shape to which the indices are broadcast. The fourth item states whether the indexed
+    dimensions are adjacent."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
         raise UnsupportedError("masks as indices are not supported")

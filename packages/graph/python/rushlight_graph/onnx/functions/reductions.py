@@ -19,7 +19,7 @@ _REDUCTIONS = {
 
 
 def _dims(call: Call) -> list[int] | None:
-    """Return the dimensions of a reduction; None for all."""
+    """Return the dimensions over which the call reduces, or None if it reduces over all dimensions."""
     given = call["dim"] if "dim" in call.rule.arguments else None
     if given is None or (given == [] and call.name not in ("logsumexp", "any", "all")):
         return None

@@ -1,4 +1,4 @@
-"""Reshaping, permuting, slicing, joining and repeating."""
+"""Export operators that reshape, permute, slice, join and repeat tensors."""
 
 from __future__ import annotations
 

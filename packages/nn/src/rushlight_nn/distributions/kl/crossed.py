@@ -43,7 +43,7 @@ def _surprise_of_gamma(p: Any, q: Gamma, mean_log: Tensor) -> Tensor:
 
 
 def _surprise_of_gumbel(p: Any, q: Gumbel, mean_exp: Tensor) -> Tensor:
-    """Return the cross-entropy of p and q, where `mean_exp` is the mean of exp(-x / scale) under p."""
+    """Return the cross-entropy of p and the Gumbel distribution q; `mean_exp` is the mean of exp(-x / q.scale) under p."""
     return (p.mean - q.loc) / q.scale + mean_exp * (q.loc / q.scale).exp() + q.scale.log()
 
 

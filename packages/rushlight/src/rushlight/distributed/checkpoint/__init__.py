@@ -1,7 +1,7 @@
 """Distributed checkpoints, which several processes write together. Distributed checkpoints are not supported.
 
-`torch.save(max_shard_size=...)` writes several files in parallel. The names of this module exist for libraries that import
-them; calling them raises RuntimeError.
+To write a large checkpoint as several files in parallel, use `torch.save(max_shard_size=...)`. The functions
+and classes of this module exist so that libraries can import them; calling one raises RuntimeError.
 """
 
 from rushlight.distributed._absent import Absent as _Absent

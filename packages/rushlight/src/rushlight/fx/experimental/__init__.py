@@ -1,1 +1,1 @@
-"""Parts of PyTorch's tracer that libraries use: see `proxy_tensor`."""
+"""Placeholder for PyTorch's operator tracer, from which libraries import names: see `proxy_tensor`."""

@@ -40,7 +40,7 @@ def matches_module_pattern(pattern: Iterable[type], node: Node, modules: dict[st
 
 
 def replace_node_module(node: Node, modules: dict[str, Module], new_module: Module) -> None:
-    """Replace the layer that a node calls, in its parent and in the dict `modules` from paths to modules.
+    """Replace the layer that a node calls, in the parent module and in `modules`, a dict from paths to modules.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU()))
@@ -131,7 +131,7 @@ def remove_dropout(model: Module) -> Module:
 def extract_subgraph(
     orig_module: Module, nodes: list[Node], inputs: list[Node], outputs: list[Node]
 ) -> GraphModule:
-    """Return a module that runs some nodes of a graph.
+    """Return a module that runs the nodes `nodes` of a graph.
 
     Args:
         orig_module: the module to which the graph belongs.

@@ -31,7 +31,8 @@ def make_fx(f: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
         NotImplementedError: fx.make_fx(): graphs of torch.fx cannot hold the operators ...
     """
     raise NotImplementedError(
-        "fx.make_fx(): graphs of torch.fx cannot hold the operators that a function calls, as they have no functions in "
-        "Python\nhint: torch.export.export records the operators of a module, also those of gradients and transforms, and "
-        "torch.fx.symbolic_trace records the calls in Python"
+        "fx.make_fx(): graphs of torch.fx cannot hold the operators that a function calls, because some "
+        "operators have no Python function\n"
+        "hint: torch.export.export records the operators of a module, also those of gradients and "
+        "transforms, and torch.fx.symbolic_trace records the calls in Python"
     )

@@ -17,7 +17,7 @@ IsNodeSupported = Callable[[Mapping[str, Module], Node], bool]
 
 
 class OperatorSupportBase(ABC):
-    """Base class of objects that decide which nodes are supported.
+    """Base class of objects that decide which nodes a backend supports.
 
     Example:
         >>> class Additions(OperatorSupportBase):
@@ -34,13 +34,14 @@ class OperatorSupportBase(ABC):
 
 
 class OperatorSupport(OperatorSupportBase):
-    """Supports calls by name and by the dtypes of their arguments.
+    """An OperatorSupportBase that decides by the name of a call and by the dtypes of its arguments.
 
     Args:
         support_dict: a dict from the names of calls, as returned by `get_node_target`, to the supported
-            dtypes. The value None supports all dtypes. Any other value is a pair: a sequence with a list of
-            dtypes for each positional argument, and a dict from keyword arguments to lists of dtypes. None
-            instead of a list supports all dtypes. Dtypes are known after `ShapeProp` has run the graph.
+            dtypes. If a value is None, the call is supported for all dtypes. Any other value is a pair: a
+            sequence with a list of dtypes for each positional argument, and a dict from keyword arguments to
+            lists of dtypes. For an argument with None in place of a list, all dtypes are supported.
+            Dtypes are known after `ShapeProp` has run the graph.
 
     Example:
         >>> support = OperatorSupport({"operator.add": None, "torch.relu": (([torch.float32],), {})})

@@ -49,7 +49,7 @@ class Partition:
         )
 
     def target_of(self, path: str, value: Any) -> str:
-        """Return the name under which the submodule stores `value`, the attribute of the whole module at `path`."""
+        """Return the name under which the submodule stores `value`, the attribute at `path` in the module."""
         base = name = path.replace(".", "_")
         number = 0
         while name in self.targets and self.targets[name] is not value:
@@ -141,7 +141,11 @@ def split_module(
 
 
 def _use(defined: Partition | None, node: Node, user: Partition | None) -> None:
-    """Record that the part `user` uses `node`, which belongs to the part `defined`. None stands for no part."""
+    """Record that the part `user` uses `node`, which belongs to the part `defined`.
+
+    `defined` is None if `node` belongs to no part, such as a placeholder. `user` is None if the output of the
+    module uses `node`.
+    """
     if defined is user:
         return
     if defined is not None:

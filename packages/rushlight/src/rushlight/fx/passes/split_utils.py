@@ -126,7 +126,8 @@ def split_by_tags(
 def _copy(node: Node, own: Component, used_outside: dict[Node, None]) -> None:
     """Copy a node into the graph of its component. `graph._copies` maps the original nodes to nodes of this graph.
 
-    The arguments that other components compute are added to `used_outside`.
+    Each argument that is a placeholder of the original graph, or that another component computes, becomes a
+    placeholder of this graph, and is added to `used_outside`.
     """
     copies: dict[Node, Node] = own.graph.__dict__.setdefault("_copies", {})
 

@@ -59,10 +59,12 @@ def is_node_output_tensor(node: Node) -> bool:
 
 
 def _sorted(gm: GraphModule, place: Callable[[int, int], tuple[int, int]]) -> GraphModule:
-    """Sort the nodes topologically. Of the nodes whose arguments are placed, the node with the smallest key comes next.
+    """Sort the nodes topologically.
 
-    `place(number, count)` returns the key of the node with this number in the old order. `count` is the
-    number of nodes that are placed when the last argument of the node has been placed.
+    The next node is always the node with the smallest key among the nodes whose arguments have all been
+    placed in the new order. `place(number, count)` returns the key of a node. `number` is the position of the
+    node in the old order, and `count` is the number of nodes in the new order when its last argument has been
+    placed.
     """
     nodes = list(gm.graph.nodes)
     numbers = {node: number for number, node in enumerate(nodes)}
@@ -88,9 +90,9 @@ def _sorted(gm: GraphModule, place: Callable[[int, int], tuple[int, int]]) -> Gr
 def legalize_graph(gm: GraphModule) -> GraphModule:
     """Sort the nodes of a module's graph so that each node follows its arguments, and return the module.
 
-    Nodes are placed in the order in which their arguments become available. In-place operations may move
-    before or after other calls that read the tensor; `stable_topological_sort` moves as few nodes as
-    possible.
+    Nodes are placed in the order in which their arguments become available. The sort ignores in-place
+    modifications: a call that modifies a tensor may move before or after another call that reads the tensor.
+    `stable_topological_sort` moves as few nodes as possible.
 
     Raises:
         RuntimeError: nodes use each other's results.

@@ -57,7 +57,7 @@ def run_tests(argv: list[str] | None = None) -> None:
 def load_tests(
     loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
 ) -> unittest.TestSuite:
-    """Return `tests`. `unittest` calls `load_tests` of a test module that imports this function.
+    """Return `tests`. If a test module imports this function, `unittest` calls it to load the tests.
 
     Args:
         loader, pattern: have no effect.
@@ -365,7 +365,9 @@ class subtest:
 
 
 class parametrize:
-    """Decorator that stores arguments for a test. `instantiate_parametrized_tests` makes a test for each of `arg_values`.
+    """Decorator that stores the arguments for a test.
+
+    `instantiate_parametrized_tests` makes a test for each of `arg_values`.
 
     Args:
         arg_str: the names of the arguments, separated by commas.

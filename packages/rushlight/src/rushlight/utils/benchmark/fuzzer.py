@@ -89,7 +89,7 @@ class FuzzedParameter:
 
 
 class ParameterAlias:
-    """A placeholder in a distribution for the value of another parameter.
+    """A key of a distribution that stands for the value of another parameter.
 
     An alias may refer to another alias.
 

@@ -77,7 +77,7 @@ class TaskSpec:
 
 @dataclass
 class Measurement:
-    """The times of a statement that was run in blocks.
+    """The times of a statement. Each time was measured for a block of several runs of the statement.
 
     Args:
         number_per_run: the number of runs in each block.

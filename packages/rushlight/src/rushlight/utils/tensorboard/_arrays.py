@@ -84,7 +84,7 @@ def pillow() -> ModuleType:
 
 
 def png(array: np.ndarray, rescale: float = 1, boxes: np.ndarray | None = None, labels: Any = None) -> Any:
-    """Draw red boxes on an image (H, W, C) of bytes, and return its height, width, channels and encoded bytes."""
+    """Draw red boxes on a uint8 image (H, W, C). Return its height, width, channels and bytes as a PNG."""
     image = pillow().fromarray(array[..., 0] if array.shape[2] == 1 else array)
     if boxes is not None:
         from PIL import ImageDraw
@@ -103,7 +103,7 @@ def png(array: np.ndarray, rescale: float = 1, boxes: np.ndarray | None = None, 
 
 
 def gif(frames: np.ndarray, fps: float) -> bytes:
-    """Return images (T, H, W, C) of bytes as an animation that repeats."""
+    """Return uint8 images (T, H, W, C) as the bytes of an animated GIF that repeats."""
     images = [pillow().fromarray(frame[..., 0] if frame.shape[2] == 1 else frame) for frame in frames]
     file = io.BytesIO()
     images[0].save(

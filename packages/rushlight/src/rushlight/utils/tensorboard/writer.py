@@ -93,7 +93,7 @@ class SummaryWriter:
     Args:
         log_dir: the folder; by default a folder in `runs` that is named after the time and the computer.
         comment: the end of the default folder's name.
-        purge_step: a step. TensorBoard ignores events of earlier files from this step on.
+        purge_step: TensorBoard ignores the events of earlier files whose step is at least `purge_step`.
         max_queue: number of events that may wait to be written. If this many events wait, adding another
             event blocks until one is written.
         flush_secs: number of seconds after which waiting events are written at the latest.

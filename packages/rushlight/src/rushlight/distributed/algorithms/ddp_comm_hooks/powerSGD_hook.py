@@ -174,7 +174,7 @@ def _hook(state: PowerSGDState, bucket: GradBucket, gradients: Any) -> Future[Te
 
 
 def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> None:
-    """Replace each tensor in place by its mean over the ranks, or by an approximation of the mean if `_rank` is not 0."""
+    """Replace each tensor in place by its mean over the processes, approximated where `_rank` is not 0."""
     whole: list[Tensor] = []
     matrices: list[Tensor] = []
     right: list[Tensor] = []
@@ -198,7 +198,7 @@ def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> Non
 
 
 def _rank(state: PowerSGDState, matrix: Tensor) -> int:
-    """Return the rank with which to approximate a matrix, or 0 if the compression rate would be too low."""
+    """Return the rank of the product that approximates a matrix, or 0 if it would save too few elements."""
     n, m = matrix.shape
     rank = min(n, m, state.matrix_approximation_rank)
     return rank if (n + m) * rank * state.min_compression_rate < n * m else 0
@@ -217,7 +217,7 @@ def _orthogonal(matrix: Tensor) -> Tensor:
 
 
 def _average(state: PowerSGDState, tensors: list[Tensor]) -> None:
-    """Replace tensors by their means over the ranks, in one collective."""
+    """Replace tensors by their means over the processes, in one collective."""
     if not tensors:
         return
     flat = core.cat([tensor.reshape(-1) for tensor in tensors])

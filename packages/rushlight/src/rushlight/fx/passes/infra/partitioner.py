@@ -19,7 +19,7 @@ class Partition:
 
     Args:
         id: the number of the group.
-        nodes: the nodes.
+        nodes: the nodes of the group.
         node_orders: a number for each node, or None.
 
     Example:
@@ -62,8 +62,8 @@ class CapabilityBasedPartitioner:
         operator_support: decides which calls are supported. Groups contain only nodes that are calls.
         allows_single_node_partition: whether a group may contain only one computation.
         non_compute_ops: the names of calls, as `get_node_target` returns them, that do not count as computations.
-        allowed_single_node_partition_ops: the names of calls that may be the only computation of a group in
-            any case.
+        allowed_single_node_partition_ops: the names of calls that may be the only computation of a group
+            even if `allows_single_node_partition` is False.
         skip_horizontal_fusion: whether a call joins only groups whose results it uses.
 
     Example:

@@ -35,16 +35,16 @@ def lift_subgraph_as_module(
 ) -> tuple[GraphModule, dict[str, str]]:
     """Create a GraphModule from a graph that contains copies of nodes of `gm`.
 
-    The GraphModule shares the modules, parameters and buffers that the graph uses with `gm`.
+    The GraphModule and `gm` share the modules, parameters and buffers that the graph uses.
 
     Args:
         gm: the module.
         subgraph: the graph.
-        comp_name: the name that the new module will have in a parent.
+        comp_name: the name under which the new module will be added to a parent module.
         class_name: the name of the new module's class.
 
     Returns:
-        the GraphModule, and a dict that maps each path in `gm` that the graph uses to its path in the parent.
+        the GraphModule, and a dict from each path in `gm` that the graph uses to the path in the parent module.
 
     Example:
         >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU()))

@@ -108,7 +108,8 @@ def fuse_as_graphmodule(
             raise AssertionError(f"fx.fuse_as_graphmodule(nodes): '{node}' does not belong to the module")
     if not validate_partition(nodes):
         raise AssertionError(
-            "fx.fuse_as_graphmodule(nodes): a node outside uses a result of the nodes and is used by them"
+            "fx.fuse_as_graphmodule(nodes): one call cannot replace the nodes, because a node outside the "
+            "list uses the result of one node of the list, and another node of the list depends on it"
         )
     graph, inside = Graph(), set(nodes)
     copies: dict[Node, Node] = {}
@@ -172,7 +173,7 @@ def insert_subgm(
 
 
 def erase_nodes(gm: GraphModule, nodes: list[Node]) -> None:
-    """Erase the nodes of a list, beginning with the last. Only later nodes of the list may use a node.
+    """Erase the nodes of a list from last to first. A node may be used only by later nodes of the list.
 
     Raises:
         RuntimeError: a node outside the list uses a node in the list.

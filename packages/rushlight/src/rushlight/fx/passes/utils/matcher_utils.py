@@ -92,8 +92,8 @@ class SubgraphMatcher:
     def match(self, graph: Graph, node_name_match: str = "") -> list[InternalMatch]:
         """Return the matches in the order of their last results.
 
-        If `node_name_match` is not empty, a result of the pattern also matches a call of another operation if
-        the name of the call's node contains `node_name_match`.
+        With a `node_name_match`, a node whose name contains `node_name_match` matches a result of the pattern
+        even if the node calls another operation. Its arguments must still match.
         """
         matches: list[InternalMatch] = []
         taken: set[Node] = set()
@@ -183,7 +183,7 @@ class SubgraphMatcher:
     def _is_closed(self, found: dict[Node, Any], inside: set[Node]) -> bool:
         """Return whether the nodes of a match are used only inside the match.
 
-        The arguments, results and attributes of the match may be used anywhere.
+        Nodes that match arguments, results or attributes of the pattern may also be used outside the match.
         """
         return all(
             user in inside
