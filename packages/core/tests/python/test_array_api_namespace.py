@@ -215,7 +215,7 @@ def test_dtypes() -> None:
     [
         (lambda xp: xp.squeeze(core.ones(2, 1), axis=0), ValueError, "must have the size 1"),
         (lambda xp: xp.expand_dims(core.ones(2), axis=3), IndexError, "axis"),
-        (lambda xp: xp.expand_dims(core.ones(2), axis=(0, -3)), IndexError, "distinct"),
+        (lambda xp: xp.expand_dims(core.ones(2), axis=(0, -3)), IndexError, "different positions"),
         (lambda xp: xp.nonzero(core.tensor(1)), ValueError, "dimension"),
         (lambda xp: xp.take(core.ones(2, 2), core.tensor([0])), ValueError, "axis"),
         (lambda xp: xp.vecdot(core.ones(3), core.ones(1)), ValueError, "same size"),

@@ -93,7 +93,7 @@ _EXPECTING = """
     [
         ("other: floating", "names 'other', which is not an argument"),
         ("input: wild (N)", "unknown dtypes 'wild'"),
-        ("input: like count", "'count', which is not a tensor"),
+        ("input: like count", "'count' is not the name of a tensor argument"),
         ("input: (N, 2 * M)", "no earlier shape defines the size 'M'"),
         ("count: from 1", "not a range"),
         ("wanted: three", "not a length"),
@@ -223,7 +223,7 @@ def test_every_public_operator_has_a_page(ops: list[Op]) -> None:
     pages = emit_docs(ops)
     visible = {op.base for op in ops if "hidden" not in op.variants and not op.base.startswith("_")}
     assert {name.removesuffix(".md") for name in pages} == visible | {"index"}
-    assert "Add `other`" in pages["add.md"]
+    assert "Add `alpha * other`" in pages["add.md"]
     assert "(add.md)" in pages["index.md"]
 
 
