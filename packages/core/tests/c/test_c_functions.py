@@ -185,7 +185,7 @@ def managed(**changes: Any) -> tuple[Managed, list[int]]:
         ({"shape": (c_int64 * 1)(2**62)}, "larger than any memory"),
         ({"strides": (c_int64 * 1)(-1)}, "a stride is negative"),
         ({"strides": (c_int64 * 1)(2**63 - 1), "shape": (c_int64 * 1)(3)}, "larger than any memory"),
-        ({"data": None}, "no memory"),
+        ({"data": None}, "its data is null"),
     ],
 )
 def test_bad_arrays_of_dlpack(changes: dict[str, Any], message: str) -> None:

@@ -542,6 +542,21 @@ def test_einsum_adds_small_integers_without_wrapping_around() -> None:
         assert core.einsum("jk,ij->ik", one, x).tolist() == [[-2.0 * number]]
 
 
+def test_einsum_of_different_dtypes_equals_einsum_of_the_common_dtype() -> None:
+    for n in (1, 2):
+        x = core.arange(2 * n).reshape(2, n) > 0
+        y, z = core.ones(n, 3, dtype=core.float64), core.tensor([2.0, -1.0])
+        for equation, operands in (
+            ("ij,jk->ik", (x, y)),
+            ("ij,jk,i->k", (x, y, z)),
+            ("ij,jk->ki", (x.int(), y)),
+        ):
+            expected = core.einsum(equation, *[t.double() for t in operands])
+            result = core.einsum(equation, *operands)
+            assert result.dtype == core.float64
+            assert result.tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "join", "neutral", "values"),
     [

@@ -162,7 +162,7 @@ def test_a_wrong_shape_is_noticed() -> None:
         ("{result: 'broadcast(input, othre)'}", "'othre' is not an argument"),
         ("{result: like the input}", "cannot be read"),
         ("{result: reduced inptu}", "'inptu' is not an argument"),
-        ("{result: like input}\n  returns: A tensor.", "by the key 'returns'"),
+        ("{result: like input}\n  returns: A tensor.", "the key 'returns' already defines"),
     ],
 )
 def test_a_key_that_cannot_be_read_is_refused(tmp_path: Path, shapes: str, message: str) -> None:

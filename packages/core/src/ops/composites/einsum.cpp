@@ -16,6 +16,7 @@
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 
 namespace rushlight::composites {
 namespace {
@@ -212,6 +213,10 @@ Term contract(Term a, Term b, const int64_t* sizes, const auto& needed) {
     Tensor x = ops::reshape(arranged(a, {&batch, &left, &inner}), IntList(left_sizes).subspan(flat ? 1 : 0));
     Tensor y =
         ops::reshape(arranged(b, {&batch, &inner, &right}), IntList(right_sizes).subspan(flat ? 1 : 0));
+    if (const DType common = promote(x.dtype(), y.dtype()); x.dtype() != y.dtype()) {
+        x = ops::to(x, common);
+        y = ops::to(y, common);
+    }
     std::vector<int64_t> shape;
     for (int label : result.labels) shape.push_back(sizes[label]);
     result.tensor = ops::reshape(flat ? ops::mm(x, y) : ops::bmm(x, y), shape);
