@@ -21,6 +21,7 @@ from fuzz.shrink import alone, shrink
 MODIFIED = "modified by an inplace operation"
 KEPT = "PyTorch agrees with rushlight if it saves copies"
 ENDS = "PyTorch's process ends if it saves copies"
+ZEROS = "PyTorch cannot modify its zero derivatives"
 SIGN_OF_LIFE = 25_000  # programs between two reports of progress
 ENOUGH = 2  # programs of a group that are shrunk; more are counted
 
@@ -134,7 +135,7 @@ class Campaign:
         found, seen = self.check(program)
         if found is not None:
             text = self._compared_with_copies(program, found).text
-            if KEPT in text or ENDS in text:
+            if any(said in text for said in (KEPT, ENDS, ZEROS)):
                 return None, None
         return found, seen
 
@@ -218,15 +219,17 @@ class Campaign:
 
         They are right if they equal PyTorch's gradients with copies of saved tensors, except for known differences. Only
         gradients are compared, because the results were compared before PyTorch refused to continue. If PyTorch's process
-        ends in this run, there are no gradients to compare with.
+        ends in this run, or PyTorch raises because it writes to a ZeroTensor, there are no gradients to compare with.
         """
-        if MODIFIED not in found.text or KEPT in found.text or ENDS in found.text:
+        if MODIFIED not in found.text or any(text in found.text for text in (KEPT, ENDS, ZEROS)):
             return found
         mine, theirs = complete(self.ours.run(program)), self.theirs.keep(program)
         if mine is None:
             return found
         if isinstance(theirs, Ended):
             return replace(found, text=f"{found.text}; {ENDS}")
+        if "ZeroTensors are immutable" in str(theirs.error):
+            return replace(found, text=f"{found.text}; {ZEROS}")
         rest = difference(program, replace(mine, steps=theirs.steps, final=theirs.final), theirs)
         if rest is not None:
             rest = explained(program, rest, self.ours.run, self.theirs.keep)

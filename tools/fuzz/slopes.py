@@ -87,8 +87,9 @@ def _steps(program: Program) -> Iterator[float]:
     """Yield lengths of steps. For tiny numbers there are shorter steps, because the usual length would be too long."""
     yield STEP
     tiny = [abs(v) for one in program.inputs if moves(one) for v in one.values if 0 < abs(v) < 100 * STEP]
-    if tiny:
-        yield min(tiny) * 1e-3
+    shorter = min(tiny, default=0.0) * 1e-3
+    if shorter > 0:  # not rounded to 0
+        yield shorter
 
 
 def _is_right(
