@@ -124,7 +124,10 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no format": (lambda g: g.pop("format"), "graph.format must be there"),
     "texts": (lambda g: assign(g, "texts", []), "whose first string is empty"),
     "metadata": (lambda g: assign(g, "metadata", []), "graph.metadata must be an object"),
-    "name of a constant": (lambda g: assign(g["constants"][0], "name", "gone"), "no tensor 'gone'"),
+    "name of a constant": (
+        lambda g: assign(g["constants"][0], "name", "gone"),
+        "no data for the constant 'gone'",
+    ),
     "names that are the same": (
         lambda g: assign(g["constants"][0], "name", g["constants"][1]["name"]),
         "two constants",

@@ -256,7 +256,10 @@ def test_several_files_of_the_older_layout_in_one_stream(kind, tmp_path):
 def test_an_entry_that_is_encrypted_where_it_lies():
     file = io.BytesIO()
     save({"a": 1}, file, format="pytorch")
-    for position, flag, what in ((6, 1, "encrypted"), (8, 8, "compressed, but the central directory says")):
+    for position, flag, what in (
+        (6, 1, "encrypted"),
+        (8, 8, "compressed, but the archive's central directory says"),
+    ):
         data = bytearray(file.getvalue())
         data[position] |= flag
         with pytest.raises(CheckpointError, match=what):
