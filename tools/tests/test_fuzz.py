@@ -13,9 +13,9 @@ import numpy as np
 import numpy_library
 import numpy_library_wrong
 import pytest
-from fuzz import each
+from fuzz import each, slopes
 from fuzz.__main__ import TABLE
-from fuzz.campaign import ENDS, KEPT, MODIFIED, Campaign, names_of
+from fuzz.campaign import ENDS, KEPT, MODIFIED, ZEROS, Campaign, names_of
 from fuzz.compare import KINDS, NOT_FINITE, OTHER_DTYPE, Difference, apart, difference
 from fuzz.execute import Machine, Observation, Record
 from fuzz.explain import DIGITS
@@ -530,6 +530,32 @@ def test_a_process_that_ends_where_it_saves_copies_has_no_gradients() -> None:
     found = campaign._compared_with_copies(program, Difference("gradient accepts", "neg_", MODIFIED))
     assert found.text == f"{MODIFIED}; {ENDS}"
     assert campaign._compared_with_copies(program, found) == found
+
+
+def test_a_write_to_a_zerotensor_leaves_no_gradients() -> None:
+    program = Program((Input("x0", "float64", (1,), (1.0,)),), (), "backward")
+    immutable = "RuntimeError: ZeroTensors are immutable. Please use the materialized zero tensor"
+
+    class Fixed:
+        def __init__(self, error: str) -> None:
+            self.error = error
+
+        def run(self, p: Program) -> Observation:
+            return Observation()
+
+        def keep(self, p: Program) -> Observation:
+            return Observation(error=self.error, failed_at="backward")
+
+    for error, explained in ((immutable, True), ("RuntimeError: another error", False)):
+        campaign = Campaign(Fixed(""), Fixed(error), seed=0)  # type: ignore[arg-type]
+        found = campaign._compared_with_copies(program, Difference("gradient accepts", "neg_", MODIFIED))
+        assert (ZEROS in found.text) == explained
+        assert campaign._compared_with_copies(program, found) == found
+
+
+def test_steps_are_never_zero() -> None:
+    tiny = Input("x0", "float64", (2,), (5e-324, 1.0), requires_grad=True)
+    assert list(slopes._steps(Program((tiny,), (), "backward"))) == [slopes.STEP]
 
 
 def test_results_are_followed_as_far_as_rounding_goes() -> None:
