@@ -371,6 +371,26 @@ TensorList Parser::outs(int i) const {
     return tensors(i);
 }
 
+namespace {
+
+/// Returns the index of the argument that a keyword names, or -1. The search begins at argument `first`, because programs
+/// often pass keywords in the order of the signature.
+int find_argument(const Signature& s, PyObject* key, int first) {
+    if (!PyUnicode_IS_ASCII(key)) return -1;
+    const auto* text = static_cast<const char*>(PyUnicode_DATA(key));
+    const auto length = static_cast<size_t>(PyUnicode_GET_LENGTH(key));
+    const auto is = [=](const char* name) {
+        return *name == *text && std::strcmp(name, text) == 0 && std::strlen(name) == length;
+    };
+    for (int step = 0; step < s.count; ++step) {
+        const int i = first + step < s.count ? first + step : first + step - s.count;
+        if (is(s.args[i].name) || (s.args[i].alias && is(s.args[i].alias))) return i;
+    }
+    return -1;
+}
+
+}  // namespace
+
 bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject* const* args,
                   Py_ssize_t nargs, PyObject* kwnames, Failure& failure) {
     for (int i = 0; i < s.count; ++i) object_[i] = nullptr;
@@ -437,15 +457,10 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         return false;
     }
     Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    int next = 0;  // the argument after the one that the previous keyword named
     for (Py_ssize_t k = 0; k < nkw; ++k) {
         PyObject* key = PyTuple_GET_ITEM(kwnames, k);
-        int found = -1;
-        for (int i = 0; i < s.count && found < 0; ++i) {
-            const ArgSpec& spec = s.args[i];
-            if (PyUnicode_CompareWithASCIIString(key, spec.name) == 0 ||
-                (spec.alias && PyUnicode_CompareWithASCIIString(key, spec.alias) == 0))
-                found = i;
-        }
+        int found = find_argument(s, key, next);
         for (int i = 0; i < s.count && found < 0; ++i)
             if (is_numpy_name(key, s.args[i].name)) found = i;
         if (found < 0) {
@@ -466,6 +481,7 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
             return false;
         }
         object_[found] = o;
+        next = found + 1;
     }
     for (int i = 0; layout_ && i < s.count; ++i)
         RL_CHECK(!(s.args[i].type == ArgType::Out && given(i)), throw_not_implemented,

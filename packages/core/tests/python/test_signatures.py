@@ -114,3 +114,29 @@ def test_tensors_over_files(tmp_path: Path) -> None:
         core.from_file(path, size=5)
     with pytest.raises(ValueError, match="negative"):
         core.from_file(path, size=-1)
+
+
+def test_keywords_in_any_order_and_their_other_names() -> None:
+    x = core.tensor([[1.0, 2.0], [3.0, 5.0]])
+    expected = [[3.0], [8.0]]
+    for keywords in (
+        {"dim": 1, "keepdim": True},
+        {"keepdim": True, "dim": 1},
+        {"keepdims": True, "axis": 1},
+        {"dtype": core.float32, "keepdim": True, "dim": 1},
+    ):
+        assert core.sum(x, **keywords).tolist() == expected
+        assert core.sum(**keywords, input=x).tolist() == expected
+
+
+@pytest.mark.parametrize("keyword", ["di", "dims", "dim\0", "dím", "", "Dim"])
+def test_keywords_that_resemble_a_name_are_unknown(keyword: str) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        core.sum(core.ones(2), **{keyword: 0})
+
+
+def test_a_keyword_twice() -> None:
+    with pytest.raises(TypeError, match="dim"):
+        core.sum(core.ones(2), 0, dim=0)
+    with pytest.raises(TypeError, match="dim"):
+        core.sum(core.ones(2), dim=0, axis=0)
