@@ -374,8 +374,8 @@ TensorList Parser::outs(int i) const {
 namespace {
 
 /// Returns the index of the argument that a keyword names, or -1. The search begins at argument `first`, because programs
-/// often pass keywords in the order of the signature.
-int find_argument(const Signature& s, PyObject* key, int first) {
+/// often pass keywords in the order of the signature. Not inlined, so that calls without keywords stay short.
+[[gnu::noinline]] int find_argument(const Signature& s, PyObject* key, int first) {
     if (!PyUnicode_IS_ASCII(key)) return -1;
     const auto* text = static_cast<const char*>(PyUnicode_DATA(key));
     const auto length = static_cast<size_t>(PyUnicode_GET_LENGTH(key));
