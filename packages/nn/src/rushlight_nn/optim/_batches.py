@@ -15,14 +15,18 @@ def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
     """
     with_grad: list[Any] = []
     grads: list[Any] = []
-    kinds: set[Any] = set()
+    device = dtype = None
+    alike = True
     for param in params:
         grad = param.grad
         if grad is not None:
+            if not grads:
+                device, dtype = param.device, param.dtype
+            elif param.dtype is not dtype or param.device != device:
+                alike = False
             with_grad.append(param)
             grads.append(grad)
-            kinds.add((param.device, param.dtype))
-    if len(kinds) <= 1:
+    if alike:
         return [(with_grad, grads)] if grads else []
     sorted_out: dict[Any, tuple[list[Any], list[Any]]] = {}
     for param, grad in zip(with_grad, grads, strict=True):
