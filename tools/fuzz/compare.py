@@ -194,8 +194,11 @@ def _undefined(program: Program, kind: str, seen: Observation) -> Iterator[Excus
 def _gradient(a: Record | None, b: Record | None, least: float = 0.0, undefined: Excuse | None = None) -> str:
     if a is None or b is None:
         known = b if a is None else a
+        if known is None:
+            return ""
         # A gradient of zeros and a missing gradient have the same effect when they are added up.
-        if known is None or not apart(known, replace(known, array=np.zeros_like(known.array)), least=least):
+        zeros = replace(known, array=np.zeros_like(known.array))
+        if not _gradient(known, zeros, least, undefined):
             return ""
         return "none, where PyTorch has one" if a is None else "PyTorch has none"
     if a.dtype != b.dtype:

@@ -324,6 +324,12 @@ def test_changes_at_a_distance_and_gradients() -> None:
     # A missing gradient and a gradient of zeros are equivalent, even if the zeros were rounded.
     for zero in (0.0, 1e-8):
         assert difference(ADD, mine, Observation([[same]], gradients=[record([zero])])) is None
+    # Beside a value that is NaN, a gradient may be NaN or missing.
+    values = {"v0": record([np.nan])}
+    mine, theirs = (Observation([[same]], final=values, gradients=[g]) for g in (record([np.nan]), None))
+    assert difference(ADD, mine, theirs) is None
+    mine = replace(mine, gradients=[record([1.0])])
+    assert difference(ADD, mine, theirs) is not None
 
 
 def test_a_coarse_dtype_decides_about_later_ones() -> None:
