@@ -148,6 +148,19 @@ def test_gamma_functions_of_negative_float32(name: str) -> None:
     np.testing.assert_array_equal(function(ends).numpy(), function(ends.double()).float().numpy())
 
 
+@pytest.mark.parametrize("name", ["lgamma", "digamma", "trigamma"])
+def test_gamma_functions_do_not_depend_on_neighbours(name: str) -> None:
+    """Blocks of positive numbers are computed by shorter functions, which have the same results bit for bit."""
+    function = {"trigamma": lambda t: core.polygamma(1, t)}.get(name) or getattr(core, name)
+    random = np.random.default_rng(9)
+    parts = [random.uniform(0, 10, 700), 10.0 ** random.uniform(-40, 38, 700), [1.0, 2.0, 8.0, math.inf]]
+    x = core.from_numpy(np.concatenate(parts).astype(np.float32))
+    wanted = function(x).numpy()
+    for other in (-0.5, -7.0, 0.0, math.nan):
+        mixed = core.stack([x, core.full_like(x, other)], 1)
+        np.testing.assert_array_equal(function(mixed)[:, 0].numpy(), wanted)
+
+
 def test_trigamma_of_both_sides() -> None:
     x = np.concatenate([POSITIVE, [0.0, math.inf, 1e-300]])
     np.testing.assert_allclose(

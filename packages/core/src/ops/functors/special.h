@@ -51,6 +51,16 @@ template <class T>
 struct Lgamma {
     explicit Lgamma(const Scalar*) {}
     RL_HD T operator()(T x) const { return math::lgamma(x); }
+    RL_HD bool common(float x) const
+        requires std::is_same_v<T, float>
+    {
+        return x > 0;
+    }
+    RL_HD float of_common(float x) const
+        requires std::is_same_v<T, float>
+    {
+        return math::lgamma<true>(x);
+    }
     // Below -2 there are zeros between integers, near which the terms of the reflection cancel.
     RL_HD bool settled(float result, float x) const
         requires std::is_same_v<T, float>
@@ -68,6 +78,16 @@ template <class T>
 struct Digamma {
     explicit Digamma(const Scalar*) {}
     RL_HD T operator()(T x) const { return math::digamma(x); }
+    RL_HD bool common(float x) const
+        requires std::is_same_v<T, float>
+    {
+        return x > 0;
+    }
+    RL_HD float of_common(float x) const
+        requires std::is_same_v<T, float>
+    {
+        return math::digamma<true>(x);
+    }
     RL_HD bool settled(float result, float) const
         requires std::is_same_v<T, float>
     {
@@ -92,6 +112,8 @@ struct Polygamma<float> {
     explicit Polygamma(const Scalar* p) : n(p[0].to<double>()) {}
     // The polygamma function of order 1 is vectorised, because it is the gradient of digamma.
     RL_HD float operator()(float x) const { return math::trigamma(x); }
+    RL_HD bool common(float x) const { return x > 0; }
+    RL_HD float of_common(float x) const { return math::trigamma<true>(x); }
     RL_HD bool settled(float result, float) const { return n == 1 && result == result; }
     RL_HD_CALL float rare(float x) const {
         return static_cast<float>(math::polygamma(n, static_cast<double>(x)));

@@ -156,9 +156,13 @@ RL_HD inline double sine_of_pi_times(double x) {
 }
 
 /// The logarithm of the gamma function's magnitude. Near its zeros at 1 and 2 the terms of the recurrence cancel, so
-/// the series about 2 is used there (DLMF 5.7.3). Uses reflection for negative numbers (DLMF 5.5.3).
+/// the series about 2 is used there (DLMF 5.7.3). Uses reflection for negative numbers (DLMF 5.5.3), which is left out if
+/// `kPositive`. The remaining steps are the same, and so are the results.
+template <bool kPositive = false>
 RL_HD inline float lgamma(float value) {
-    double x = static_cast<double>(value), y = x < 0 ? 1 - x : x;
+    double x = static_cast<double>(value);
+    const bool negative = !kPositive && x < 0;
+    double y = negative ? 1 - x : x;
     bool low = y < 8, first = y < 1.5;
     double z = y - (first ? 1. : 2.);
     bool near = z > -0.25 && z < 0.25;
@@ -166,17 +170,20 @@ RL_HD inline float lgamma(float value) {
                                 0.0205808084277845, -0.0073855510286740, 0.0028905103307415,
                                 -0.0011927539117033, 0.0005096695247430, -0.0002231547584536);
     // One division serves the series and the reflection.
-    double far = low ? y + 8 : y, sine = x < 0 ? sine_of_pi_times(x) : 1, inverse = 1 / (far * sine);
+    double far = low ? y + 8 : y, sine = negative ? sine_of_pi_times(x) : 1, inverse = 1 / (far * sine);
     double moved = near ? about_2 : stirling(far, inverse * sine);
     double factors = near ? (first ? y : 1.) : low ? eight_factors(y) : 1.;
-    double rest = log(x < 0 ? factors * kPi * (inverse * far) : factors);
-    return static_cast<float>(x < 0 ? rest - moved : moved - rest);
+    double rest = log(negative ? factors * kPi * (inverse * far) : factors);
+    return static_cast<float>(negative ? rest - moved : moved - rest);
 }
 
 /// The derivative of digamma: DLMF 5.15.8, and DLMF 5.15.6 for negative numbers. As in lgamma, the recurrence first
 /// replaces an argument below 8.
+template <bool kPositive = false>
 RL_HD inline float trigamma(float value) {
-    double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
+    double x = static_cast<double>(value);
+    const bool negative = !kPositive && x < 0;
+    double from = negative ? 1 - x : x;
     bool low = from < 8;
     double moved = 0;
     for (int k = 0; k < 8; k += 2) {
@@ -187,13 +194,16 @@ RL_HD inline float trigamma(float value) {
     double tail =
         r + 0.5 * z + r * z * series(z, 1. / 6, -1. / 30, 1. / 42, -1. / 30, 5. / 66, -691. / 2730, 7. / 6);
     double right = low ? moved + tail : tail, ratio = kPi / sine_of_pi_times(x);
-    return static_cast<float>(x < 0 ? ratio * ratio - right : right);
+    return static_cast<float>(negative ? ratio * ratio - right : right);
 }
 
 /// The digamma function: DLMF 5.11.2, and DLMF 5.5.4 for negative numbers. As in lgamma, the recurrence first replaces
 /// an argument below 8. The fractions of the recurrence are added in pairs, which saves divisions.
+template <bool kPositive = false>
 RL_HD inline float digamma(float value) {
-    double x = static_cast<double>(value), from = x < 0 ? 1 - x : x;
+    double x = static_cast<double>(value);
+    const bool negative = !kPositive && x < 0;
+    double from = negative ? 1 - x : x;
     bool low = from < 8;
     double moved = 0;
     for (int k = 0; k < 8; k += 2) moved += (2 * from + (2 * k + 1)) / ((from + k) * (from + k + 1));
@@ -201,7 +211,7 @@ RL_HD inline float digamma(float value) {
     double tail = z * series(z, 1. / 12, -1. / 120, 1. / 252, -1. / 240, 1. / 132, -691. / 32760, 1. / 12);
     double right = log(y) - 0.5 * r - tail - (low ? moved : 0);
     double reflected = right - kPi / tan(kPi * beyond_integer(x));
-    return static_cast<float>(x < 0 ? reflected : right);
+    return static_cast<float>(negative ? reflected : right);
 }
 
 }  // namespace math

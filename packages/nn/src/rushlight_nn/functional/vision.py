@@ -112,16 +112,29 @@ def interpolate(
     wide = is_bytes or (len(changed) > 1 and input.dtype in (core.float16, core.bfloat16))
     result = input.float() if wide else input
 
-    # Begin with the dimension that shrinks most, so that later passes have fewer elements. Factors are compared in powers of
-    # two, so that the order is the same for all sizes of images whose dimensions are resized alike.
-    def order(d: int) -> tuple[int, int]:
-        scale = scales[d]
-        factor = sizes[d] / max(old[d], 1) if scale is None else scale
-        return round(math.log2(max(factor, 2.0**-40))), -d
-
-    for d in sorted(changed, key=order):
+    for d in _order_of_passes(changed, old, sizes, scales):
         result = _resample(result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias)
     return result.to(input.dtype) if wide else result
+
+
+def _order_of_passes(
+    changed: list[int], old: tuple[int, ...], sizes: list[int], scales: list[float | None]
+) -> list[int]:
+    """Return the dimensions to resize, the one that shrinks most first, so that later passes have fewer elements.
+
+    Factors are compared in powers of two, so that the order is the same for all sizes of images whose dimensions are resized
+    alike. Dimensions with the same factor are resized from the last to the first.
+    """
+    last_first = changed[::-1]
+    if scales[0] is not None and scales.count(scales[0]) == len(scales):
+        return last_first
+
+    def octave(d: int) -> int:
+        scale = scales[d]
+        factor = sizes[d] / max(old[d], 1) if scale is None else scale
+        return round(math.log2(max(factor, 2.0**-40)))
+
+    return sorted(last_first, key=octave)
 
 
 def _resample_bytes(
