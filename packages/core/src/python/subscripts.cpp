@@ -47,13 +47,15 @@ int64_t wrap_index(int64_t index, int64_t size, int dim) {
 struct Range {
     int64_t start, step, length;
     bool backwards;  // whether the elements are taken from the last to the first
-    bool whole;  // whether the slice is `:`, which takes all elements of any dimension
+    bool
+        whole;  // whether the slice is `:`. A start of 0 may be computed from a size, and differ in another call.
     int64_t first, last;  // with a positive step, the bounds as they were passed
 };
 Range read_slice(PyObject* slice, int64_t size) {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
-    const bool whole = start == 0 && stop == PY_SSIZE_T_MAX && step == 1;
+    const auto* given = reinterpret_cast<const PySliceObject*>(slice);
+    const bool whole = given->start == Py_None && given->stop == Py_None && step == 1;
     const Py_ssize_t first = start, last = stop;
     Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
     if (step > 0) return {start, step, length, false, whole, first, last};
