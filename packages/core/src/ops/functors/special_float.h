@@ -126,12 +126,12 @@ RL_HD inline float i1e(float x) {
     return static_cast<float>(i1e_fit(a) * (z > 1e100 ? 1e100 : z < -1e100 ? -1e100 : z));
 }
 
-/// Returns log gamma(y) for y >= 8 by Stirling's series (DLMF 5.11.1). `r` must be 1 / y.
-RL_HD inline double stirling(double y, double r) {
+/// Returns log gamma(y) for y >= 8 by Stirling's series (DLMF 5.11.1). `r` must be 1 / y, and `logarithm` log(y).
+RL_HD inline double stirling(double y, double r, double logarithm) {
     double z = r * r;
     double tail =
         r * series(z, 1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156);
-    return (y - 0.5) * log(y) - y + 0.9189385332046728 + tail;
+    return (y - 0.5) * logarithm - y + 0.9189385332046728 + tail;
 }
 /// Returns x (x + 1) ... (x + 7), the quotient gamma(x + 8) / gamma(x). It is used to replace an argument x below 8 by
 /// x + 8.
@@ -140,7 +140,7 @@ RL_HD inline double eight_factors(double x) {
 }
 RL_HD inline double lgamma_stirling(double x) {
     bool low = x < 8;
-    double y = low ? x + 8 : x, moved = stirling(y, 1 / y);
+    double y = low ? x + 8 : x, moved = stirling(y, 1 / y, log(y));
     return low ? moved - log(eight_factors(x)) : moved;
 }
 /// Returns x minus the nearest integer. Sines and tangents of pi times this difference are accurate in all digits,
@@ -155,26 +155,35 @@ RL_HD inline double sine_of_pi_times(double x) {
                       -2.113362735205297e-5);
 }
 
-/// The logarithm of the gamma function's magnitude. Near its zeros at 1 and 2 the terms of the recurrence cancel, so
-/// the series about 2 is used there (DLMF 5.7.3). Uses reflection for negative numbers (DLMF 5.5.3), which is left out if
-/// `kPositive`. The remaining steps are the same, and so are the results.
+/// The logarithm of the gamma function's magnitude. The recurrence replaces an argument y below 8 by t, from 1.5 to 2.5, such
+/// that lgamma(y) is lgamma(t) + log(f) or, if y is below 1.5, lgamma(t) - log(f), where f is a product of arguments.
+/// lgamma(t) is computed as t - 2 times a polynomial, so that no digits are lost near the zeros at 1 and 2. Uses
+/// reflection for negative numbers (DLMF 5.5.3), which is left out if `kPositive`; the other steps are the same.
 template <bool kPositive = false>
 RL_HD inline float lgamma(float value) {
     double x = static_cast<double>(value);
     const bool negative = !kPositive && x < 0;
     double y = negative ? 1 - x : x;
-    bool low = y < 8, first = y < 1.5;
-    double z = y - (first ? 1. : 2.);
-    bool near = z > -0.25 && z < 0.25;
-    double about_2 = z * series(z, 0.42278433509846713, 0.3224670334241132, -0.0673523010531981,
-                                0.0205808084277845, -0.0073855510286740, 0.0028905103307415,
-                                -0.0011927539117033, 0.0005096695247430, -0.0002231547584536);
+    bool low = y < 8, below = y < 1.5;
+    double t = y, f = 1;
+    for (int k = 0; k < 6; ++k) {  // from 8 at most to 2.5 at most
+        bool again = t >= 2.5;
+        t = again ? t - 1 : t;
+        f = again ? f * t : f;
+    }
+    double raised = y < 0.5 ? y + 2 : y + 1, factors = y < 0.5 ? y * (y + 1) : y;
+    double z = (below ? raised : t) - 2;
+    double about_2 = z * series(z, 0.4227843350997953, 0.3224670334234966, -0.06735230143541507,
+                                0.020580808605237744, -0.007385533261288008, 0.0028905020821439896,
+                                -0.0011930547050406706, 0.0005098091580313527, -0.00022086982602425632,
+                                9.839697643190869e-05, -5.278721858454867e-05, 2.4154595381278688e-05);
+    double logarithm = log(low ? (below ? factors : f) : y), far = low ? 8 : y;
     // One division serves the series and the reflection.
-    double far = low ? y + 8 : y, sine = negative ? sine_of_pi_times(x) : 1, inverse = 1 / (far * sine);
-    double moved = near ? about_2 : stirling(far, inverse * sine);
-    double factors = near ? (first ? y : 1.) : low ? eight_factors(y) : 1.;
-    double rest = log(negative ? factors * kPi * (inverse * far) : factors);
-    return static_cast<float>(negative ? rest - moved : moved - rest);
+    double sine = negative ? sine_of_pi_times(x) : 1, inverse = 1 / (far * sine);
+    double right =
+        low ? about_2 + (below ? -logarithm : logarithm) : stirling(far, inverse * sine, logarithm);
+    double reflected = log(kPi * (inverse * far)) - right;
+    return static_cast<float>(negative ? reflected : right);
 }
 
 /// The derivative of digamma: DLMF 5.15.8, and DLMF 5.15.6 for negative numbers. As in lgamma, the recurrence first
