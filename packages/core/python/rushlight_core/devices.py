@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from typing import Any
 
-    DeviceLike = str | _device
+    DeviceLike = str | int | _device
 
 __all__ = [
     "current_device",
@@ -40,6 +40,7 @@ __all__ = [
 GROUP = "rushlight.backends"
 
 _missing: set[str] = set()
+_failed: dict[str, RuntimeError] = {}
 
 
 def load_backend(path: str | os.PathLike[str]) -> str:
@@ -74,20 +75,29 @@ def find_backend(name: str) -> bool:
         >>> find_backend("no_such_device")
         False
     """
+    # Programs ask for devices many times, and a search takes 10 ms.
     if name in _missing:
         return False
-    from importlib.metadata import entry_points  # takes 10 ms; needed only for such devices
+    if name in _failed:
+        raise _failed[name].with_traceback(None)
+    from importlib.metadata import entry_points
 
     for point in entry_points(group=GROUP, name=name):
-        offered = point.load()
-        load_backend(offered() if callable(offered) else offered)
+        try:
+            offered = point.load()
+            load_backend(offered() if callable(offered) else offered)
+        except RuntimeError as error:
+            _failed[name] = error
+            raise
         return True
-    _missing.add(name)  # a wrong name may be looked up many times
+    _missing.add(name)
     return False
 
 
 def device_count(type: DeviceLike) -> int:
-    """Return the number of devices of a type, such as "cpu", "cuda" or a backend's name; 0 if the backend is not loaded.
+    """Return the number of devices of a type, such as "cpu", "cuda" or a backend's name.
+
+    The number is 0 if no such backend is installed, or if the backend does not work on this machine.
 
     Example:
         >>> device_count("cpu")

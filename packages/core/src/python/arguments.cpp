@@ -35,7 +35,7 @@ const char* describe(ArgType type) {
         case ArgType::OptStr: return "str or None";
         case ArgType::DType: return "dtype";
         case ArgType::OptDType: return "dtype or None";
-        case ArgType::OptDevice: return "device, str or None";
+        case ArgType::OptDevice: return "device, str, int or None";
         case ArgType::OptGenerator: return "Generator or None";
         case ArgType::Out: return "Tensor or tuple of Tensors";
     }

@@ -227,7 +227,7 @@ std::optional<DType> read_dtype(const char* function, PyObject* o) {
 Device read_device(const char* function, PyObject* o) {
     Device device = default_device.value_or(Device{});
     RL_CHECK(o == Py_None || to_device(o, device), throw_type,
-             "%s(device): must be a device, a str or None, not %s", function, Py_TYPE(o)->tp_name);
+             "%s(device): must be a device, a str, an int or None, not %s", function, Py_TYPE(o)->tp_name);
     return device;
 }
 

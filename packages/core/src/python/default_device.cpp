@@ -22,7 +22,7 @@ PyObject* set_default_device(PyObject*, PyObject* given) {
     } else {
         Device device;
         RL_CHECK(to_device(given, device), throw_type,
-                 "set_default_device(device): must be a device, a str or None, not %s",
+                 "set_default_device(device): must be a device, a str, an int or None, not %s",
                  Py_TYPE(given)->tp_name);
         default_device = device;
     }

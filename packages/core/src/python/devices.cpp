@@ -10,8 +10,8 @@ namespace {
 /// Converts a device or its name to a Device. A device without an index becomes the current device of its type.
 Device read_device(const char* function, PyObject* o) {
     Device device;
-    RL_CHECK(to_device(o, device), throw_type, "%s(device): must be a device or a str, not %s", function,
-             Py_TYPE(o)->tp_name);
+    RL_CHECK(to_device(o, device), throw_type, "%s(device): must be a device, a str or an int, not %s",
+             function, Py_TYPE(o)->tp_name);
     return device;
 }
 
@@ -64,9 +64,20 @@ bool find_in_packages(std::string_view name) {
     if (!Py_IsInitialized()) return false;
     WithGil gil;
     Object module = Object::steal(PyImport_ImportModule("rushlight_core.devices"));
-    Object found = Object::steal(PyObject_CallMethod(module.get(), "find_backend", "s#", name.data(),
-                                                     static_cast<Py_ssize_t>(name.size())));
-    return found.get() == Py_True;
+    PyObject* found = PyObject_CallMethod(module.get(), "find_backend", "s#", name.data(),
+                                          static_cast<Py_ssize_t>(name.size()));
+    if (!found && PyErr_ExceptionMatches(PyExc_RuntimeError)) {
+        // Core handles its own class of errors. Queries, such as the number of devices, return that there is no device.
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_DECREF(type);
+        Py_XDECREF(traceback);
+        const Object error = Object::steal(value), text = Object::steal(PyObject_Str(value));
+        const char* utf8 = PyUnicode_AsUTF8(text.get());
+        if (!utf8) throw PythonError();
+        throw_runtime("%s", utf8);
+    }
+    return Object::steal(found).get() == Py_True;
 }
 
 // _kernels(type) -> {name: [dtypes that the kernel does not support]}: for `codegen duty`.

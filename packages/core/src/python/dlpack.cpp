@@ -207,7 +207,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     if (device != Py_None) {
         Plain wanted;
         RL_CHECK(to_device(device, wanted), throw_type,
-                 "from_dlpack(device): must be a device or a str, not %s", Py_TYPE(device)->tp_name);
+                 "from_dlpack(device): must be a device, a str or an int, not %s", Py_TYPE(device)->tp_name);
         dlpack::Device d = device_of(wanted, "from_dlpack(device)");
         dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
         // Producers of the first standard do not accept dl_device. This argument is not needed if the memory is on that

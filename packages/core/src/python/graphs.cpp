@@ -18,7 +18,7 @@ DeviceGraph& graph_of(PyObject* capsule) {
 PyObject* new_graph(PyObject*, PyObject* o) {
     RL_PY_TRY
     Device device;
-    RL_CHECK(to_device(o, device), throw_type, "Graph(device): must be a device or a str, not %s",
+    RL_CHECK(to_device(o, device), throw_type, "Graph(device): must be a device, a str or an int, not %s",
              Py_TYPE(o)->tp_name);
     auto graph = DeviceGraph::make(device);
     PyObject* capsule = PyCapsule_New(graph.get(), kGraph, [](PyObject* c) {
@@ -61,7 +61,8 @@ PyObject* is_capturing_py(PyObject*, PyObject* o) {
     RL_PY_TRY
     Device device;
     RL_CHECK(to_device(o, device), throw_type,
-             "is_current_stream_capturing(device): must be a device or a str, not %s", Py_TYPE(o)->tp_name);
+             "is_current_stream_capturing(device): must be a device, a str or an int, not %s",
+             Py_TYPE(o)->tp_name);
     if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) Py_RETURN_FALSE;
     device = resolve(device);
     return PyBool_FromLong(is_capturing(device, current_stream(device)));

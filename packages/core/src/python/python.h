@@ -120,6 +120,7 @@ struct PyDevice {
 };
 struct PyGenerator {
     PyObject_HEAD Ref<Generator> generator;
+    Device device;  // for whose tensors the generator is used; the numbers are the same on all devices
 };
 extern PyTypeObject* DTypeType;
 extern PyTypeObject* DeviceType_;

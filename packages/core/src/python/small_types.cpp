@@ -5,6 +5,7 @@
 #include "python/arguments.h"
 #include "python/default_device.h"
 #include "python/docstrings.h"
+#include "rushlight/backend.h"
 
 namespace rushlight::python {
 
@@ -20,6 +21,7 @@ PyObject* dtype_objects[kNumDTypes];
 DType dtype_of(PyObject* self) { return reinterpret_cast<PyDType*>(self)->dtype; }
 Device device_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->device; }
 Generator& generator_of(PyObject* self) { return *reinterpret_cast<PyGenerator*>(self)->generator; }
+Device device_of_generator(PyObject* self) { return reinterpret_cast<PyGenerator*>(self)->device; }
 
 PyTypeObject* make_type(PyType_Spec& spec) { return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec)); }
 
@@ -72,7 +74,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
         return nullptr;
     RL_PY_TRY
     Device device;
-    RL_CHECK(to_device(type, device), throw_type, "device(type): must be a str or a device, not %s",
+    RL_CHECK(to_device(type, device), throw_type, "device(type): must be a str, an int or a device, not %s",
              Py_TYPE(type)->tp_name);
     if (index != Py_None) {
         int64_t i;
@@ -137,10 +139,11 @@ PyGetSetDef device_properties[] = {{"type", device_type, nullptr, nullptr, nullp
 // --- Generator ---
 
 // Returns a new object of Generator or of a subclass.
-PyObject* make_generator(PyTypeObject* type, Ref<Generator> generator) {
+PyObject* make_generator(PyTypeObject* type, Ref<Generator> generator, Device device) {
     auto* self = reinterpret_cast<PyGenerator*>(type->tp_alloc(type, 0));
     if (!self) throw PythonError();
     new (&self->generator) Ref<Generator>(std::move(generator));
+    self->device = device;
     return reinterpret_cast<PyObject*>(self);
 }
 
@@ -153,11 +156,13 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device d;
     if (device != Py_None) {
         RL_CHECK(to_device(device, d), throw_type,
-                 "Generator(device): must be a device, a str or None, not %s", Py_TYPE(device)->tp_name);
-        RL_CHECK(d.type == DeviceType::CPU, throw_runtime,
-                 "Generator(device): only 'cpu' is supported, got '%s'", name(d).c_str());
+                 "Generator(device): must be a device, a str, an int or None, not %s",
+                 Py_TYPE(device)->tp_name);
+        RL_CHECK(d.type != DeviceType::Meta, throw_runtime,
+                 "Generator(device): the meta device has no random numbers");
+        d = resolve(d);  // raises an error if there is no such device
     }
-    return make_generator(type, Generator::make());
+    return make_generator(type, Generator::make(), d);
     RL_PY_CATCH
 }
 void generator_dealloc(PyObject* self) {
@@ -215,12 +220,14 @@ PyObject* generator_clone_state(PyObject* self, PyObject*) {
     RL_PY_TRY
     Ref<Generator> clone = Generator::make();
     clone->set_state(generator_of(self).get_state());
-    return wrap_generator(std::move(clone));
+    return make_generator(GeneratorType, std::move(clone), device_of_generator(self));
     RL_PY_CATCH
 }
 PyObject* generator_reduce(PyObject* self, PyObject*) {
     PyObject* state = generator_get_state(self, nullptr);
-    return state ? Py_BuildValue("(O()N)", GeneratorType, state) : nullptr;
+    if (!state) return nullptr;
+    RL_PY_TRY return Py_BuildValue("(O(N)N)", GeneratorType, wrap(device_of_generator(self)), state);
+    RL_PY_CATCH
 }
 const char* stream_name(RandomStream stream) { return stream == RandomStream::Torch ? "torch" : "philox"; }
 PyObject* get_random_stream(PyObject*, PyObject*) {
@@ -247,7 +254,10 @@ PyMethodDef random_functions[] = {
 PyObject* generator_stream(PyObject* self, void*) {
     return PyUnicode_FromString(stream_name(generator_of(self).stream()));
 }
-PyObject* generator_device(PyObject*, void*) { return wrap(Device{}); }
+PyObject* generator_device(PyObject* self, void*) {
+    RL_PY_TRY return wrap(device_of_generator(self));
+    RL_PY_CATCH
+}
 PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
      "manual_seed($self, seed, /)\n--\n\nSet the seed, restart the sequence, and return the generator."},
@@ -350,7 +360,7 @@ PyObject* wrap(Device d) {
     return reinterpret_cast<PyObject*>(self);
 }
 
-PyObject* wrap_generator(Ref<Generator> g) { return make_generator(GeneratorType, std::move(g)); }
+PyObject* wrap_generator(Ref<Generator> g) { return make_generator(GeneratorType, std::move(g), Device{}); }
 
 PyObject* wrap_size(IntList sizes) {
     Object tuple = Object::steal(SizeType->tp_alloc(SizeType, static_cast<Py_ssize_t>(sizes.size())));
@@ -372,9 +382,26 @@ bool to_dtype(PyObject* o, DType& out) {
     return true;
 }
 
+// Returns the device that an int stands for: the accelerator with this index. CUDA takes precedence over other backends.
+static Device accelerator(PyObject* index) {
+    int64_t i;
+    RL_CHECK(to_int(index, i) && i >= 0 && i < 128, throw_runtime,
+             "device(index): index must be an integer from 0 to 127");
+    for (DeviceType type : {DeviceType::CUDA, DeviceType::Plugin})
+        if (device_count(type) > 0) return {type, static_cast<int8_t>(i)};
+    throw_runtime(
+        "device(%lld): there is no accelerator, which an int would stand for\n"
+        "hint: pass 'cpu', or check accelerator.is_available() first",
+        static_cast<long long>(i));
+}
+
 bool to_device(PyObject* o, Device& out) {
     if (Py_TYPE(o) == DeviceType_) {
         out = device_of(o);
+        return true;
+    }
+    if (PyLong_Check(o) && !PyBool_Check(o)) {
+        out = accelerator(o);
         return true;
     }
     if (!PyUnicode_Check(o)) return false;

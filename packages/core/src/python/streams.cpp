@@ -11,8 +11,8 @@ namespace {
 
 Device read_device(const char* function, PyObject* o) {
     Device device;
-    RL_CHECK(to_device(o, device), throw_type, "%s(device): must be a device or a str, not %s", function,
-             Py_TYPE(o)->tp_name);
+    RL_CHECK(to_device(o, device), throw_type, "%s(device): must be a device, a str or an int, not %s",
+             function, Py_TYPE(o)->tp_name);
     return resolve(device);
 }
 
