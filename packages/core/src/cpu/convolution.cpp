@@ -412,7 +412,11 @@ void convolution_backward(KernelContext& ctx, const View& grad_input, const View
                           Ints output_padding, int64_t groups) {
     if (input.numel == 0 || grad_output.numel == 0) {
         for (const View* v : {&grad_input, &grad_weight, &grad_bias}) clear(*v);
-        return;
+        // Without input channels, the output may have elements, which are equal to the bias.
+        if (!grad_bias.defined() || grad_output.numel == 0) return;
+        const WidenedOut db(ctx, grad_bias);
+        channel_sums(ctx, db.view(), widened(ctx, grad_output));
+        return db.finish();
     }
     if (grad_output.dtype == DType::BFloat16 &&
         vendor_backward(ctx,
