@@ -206,7 +206,8 @@ def test_the_cause_is_reported_if_gpus_cannot_be_used(monkeypatch: pytest.Monkey
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(torch.cuda._devices, "_driver_is_there", lambda: True)
-    monkeypatch.setattr(core._C, "_device_count", fails)
+    monkeypatch.setattr(core._C, "_device_count", lambda _: 0)
+    monkeypatch.setattr(core.devices, "find_backend", fails)
     monkeypatch.setattr(core, "empty", fails)
     with pytest.warns(UserWarning, match="no GPU can be used: cuda: the driver is too old"):
         assert not torch.cuda.is_available()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -87,6 +88,67 @@ def test_a_backend_is_found_by_its_entry_point(toy_device: Path, tmp_path: Path)
         "else: raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=60)
+
+
+def test_a_backend_that_does_not_work(tmp_path: Path) -> None:
+    """Its device raises an error with the cause, but queries return that there is no device."""
+    info = tmp_path / "broken_backend-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-backend\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rushlight.backends]\ncuda = broken_backend:path\n")
+    (tmp_path / "broken_backend.py").write_text("def path():\n    raise RuntimeError('no driver here')\n")
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "import rushlight_core as core\n"
+        "for _ in range(2):\n"
+        "    assert core.devices.device_count('cuda') == 0\n"
+        "    assert core.Stream().device.type == 'cpu'\n"
+        "    with core.autocast('cuda'): pass\n"
+        "    core.amp.GradScaler('cuda')\n"
+        "    assert not core.ones(1).is_pinned()\n"
+        "    for call in (lambda: core.ones(1, device='cuda'), lambda: core.Generator('cuda')):\n"
+        "        try: call()\n"
+        "        except RuntimeError as error: assert 'no driver here' in str(error), error\n"
+        "        else: raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=60)
+
+
+@pytest.mark.swap
+def test_an_int_is_the_index_of_an_accelerator(toy_device: Path) -> None:
+    devices.load_backend(toy_device)
+    assert core.device(1) == core.device("toy:1")
+    assert core.ones(1).to(1).device == core.zeros(1, device=1).device == core.device("toy:1")
+    assert core.Generator(device=0).device == core.device("toy:0")
+
+
+@pytest.mark.swap
+def test_generators_of_a_device(toy_device: Path) -> None:
+    """The numbers are the same on all devices. The device is kept by copies."""
+    devices.load_backend(toy_device)
+    on_cpu, there = core.Generator().manual_seed(5), core.Generator("toy").manual_seed(5)
+    assert (on_cpu.device, there.device) == (core.device("cpu"), core.device("toy:0"))
+    assert there.clone_state().device == pickle.loads(pickle.dumps(there)).device == there.device
+    drawn = core.rand(8, device="toy", generator=there).cpu()
+    assert drawn.equal(core.rand(8, generator=on_cpu))
+
+
+def test_without_an_accelerator_an_int_is_no_device() -> None:
+    program = (
+        "import rushlight_core as core\n"
+        "calls = (lambda: core.device(0), lambda: core.ones(1).to(0), lambda: core.zeros(1, device=0))\n"
+        "for call in calls:\n"
+        "    try: call()\n"
+        "    except RuntimeError as error: assert 'there is no accelerator' in str(error), error\n"
+        "    else: assert core.devices.device_count('cuda') > 0\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    for index in (-1, 128):
+        with pytest.raises(RuntimeError, match="from 0 to 127"):
+            core.device(index)
+    with pytest.raises(TypeError):
+        core.device(True)
 
 
 @pytest.mark.swap

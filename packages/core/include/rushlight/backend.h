@@ -307,7 +307,7 @@ RL_API const Backend* backend_of(DeviceType type);
 /// The backend of a device type. If there is none, raises RuntimeError with the name of the package to install.
 RL_API const Backend& require_backend(DeviceType type);
 
-/// The number of devices of a type; 0 without a backend.
+/// The number of devices of a type; 0 without a backend, or if the backend does not work on this machine.
 RL_API int device_count(DeviceType type);
 /// The index of this thread's current device, initially 0. A device with the index -1 stands for the current device.
 RL_API int current_device(DeviceType type);

@@ -54,8 +54,8 @@ extern constinit thread_local Attached* attaching;
 /// The backend of every device type; null where none is attached.
 extern std::atomic<const Attached*> attached[kNumDeviceTypes];
 
-/// Finds a backend if none is attached, and returns null if none is found. A plug-in that has another name than "cuda"
-/// is found earlier, when parse_device parses its name.
+/// Finds a backend if none is attached, and returns null if none is found or if it does not work, for example because the
+/// machine has no driver. A plug-in that has another name than "cuda" is found earlier, when parse_device parses its name.
 const Attached* attached_or_null(DeviceType type);
 const Attached& require_attached_slow(DeviceType type);
 /// Returns the backend of that type. Raises an error if there is none, or in a child of the process that attached it.

@@ -29,7 +29,8 @@ namespace {
 std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];
 }  // namespace
 
-const Attached* attached_or_null(DeviceType type) {
+// Raises an error if the backend is installed but does not work.
+static const Attached* find_attached(DeviceType type) {
     auto& slot = attached[static_cast<int>(type)];
     const Attached* found = slot.load(std::memory_order_acquire);
     if (!found && type == DeviceType::CUDA && !of_the_parent[static_cast<int>(type)] && find_backend("cuda"))
@@ -37,8 +38,14 @@ const Attached* attached_or_null(DeviceType type) {
     return found;
 }
 
+const Attached* attached_or_null(DeviceType type) {
+    try {
+        return find_attached(type);
+    } catch (const Error&) { return nullptr; }
+}
+
 const Attached& require_attached_slow(DeviceType type) {
-    const Attached* found = attached_or_null(type);
+    const Attached* found = find_attached(type);
     if (!found) [[unlikely]] {
         std::string device = name(Device{type, -1});
         RL_CHECK(type != DeviceType::CPU && type != DeviceType::Meta, throw_runtime,

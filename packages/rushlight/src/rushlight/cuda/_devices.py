@@ -34,8 +34,13 @@ def is_available() -> bool:
         >>> torch.zeros(2, device=device).shape
         torch.Size([2])
     """
+    if not _driver_is_there():
+        return False
+    if core._C._device_count("cuda") > 0:
+        return True
     try:
-        return _driver_is_there() and core._C._device_count("cuda") > 0
+        core.devices.find_backend("cuda")
+        return False
     except RuntimeError as error:
         # Programs hide all devices to run on the CPU, so this needs no warning.
         if os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1"):
