@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
@@ -14,7 +15,7 @@ import pytest
 from program_files import ERRORS, joined, parts
 
 import rushlight_core as core
-from rushlight_graph import export
+from rushlight_graph import export, load
 from rushlight_graph._C import Capture, Program
 
 X = core.tensor([[1.0, -2.0, 3.0]])
@@ -238,6 +239,49 @@ def test_mutated_files(file: bytes) -> None:
         except (*ERRORS, TypeError, IndexError):
             pass
     assert 0 < loaded < 3000
+
+
+@pytest.mark.parametrize("key", ["arguments", "results"])
+@pytest.mark.parametrize(
+    "structure",
+    [
+        {"tensor": 7},
+        {"tensor": -1},
+        {"tensor": True},
+        {"tensor": "0"},
+        {"value": [1]},
+        {"dtype": 3},
+        {"list": 3},
+        {"list": [3]},
+        {"dict": [["x"]]},
+        {"dict": [[["x"], {"tensor": 0}]]},
+        {"named": ["Pair"]},
+        {"node": [1, None, []]},
+        {"array": []},
+        {"tensor": 0, "value": 0},
+        {},
+        [],
+        None,
+    ],
+    ids=str,
+)
+def test_hostile_structures(file: bytes, key: str, structure: Any) -> None:
+    """The structures of arguments and results are checked when the file is loaded."""
+    text = json.dumps({"list": [structure]})
+    with pytest.raises(ValueError, match=f"the structure of the {key} is invalid"):
+        load(io.BytesIO(changed(file, lambda graph: graph["metadata"].update({key: text}))))
+
+
+def test_structures_of_many_levels(file: bytes) -> None:
+    text = '{"list": [' * 100_000 + "]}" * 100_000
+    with pytest.raises(ValueError, match="program: "):
+        load(io.BytesIO(changed(file, lambda graph: graph["metadata"].update(results=text))))
+
+
+def test_errors_that_quote_invalid_utf_8(file: bytes) -> None:
+    damaged = file.replace(b'"calls":{"dtype"', b'"call\xff":{"dtyp\xff"')
+    with pytest.raises(ValueError, match=re.escape("tensor 'call\\xff' of the file has no dtype")):
+        Program.from_bytes(damaged)
 
 
 def test_many_nodes() -> None:

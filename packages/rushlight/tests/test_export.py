@@ -131,6 +131,20 @@ def test_it_runs_in_a_process_without_python(name: str, tmp_path: Path) -> None:
     assert [np.load(path).tobytes() for path in outputs] == [content for _, _, content in wanted]
 
 
+def test_shared_parameters_have_all_their_names(tmp_path: Path) -> None:
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    second.weight = first.weight
+    model = nn.Sequential(first, second)
+    program = torch.export.export(model, (torch.ones(2, 3),))
+    torch.export.save(program, tmp_path / "model.rl")
+    for one in (program, torch.export.load(tmp_path / "model.rl"), program.simplify()):
+        state = one.state_dict
+        assert sorted(state) == sorted(model.state_dict())
+        assert state["0.weight"] is state["1.weight"]
+        model.load_state_dict(state)
+    assert len(list(program.parameters())) == 3
+
+
 def test_parameters_may_train_after_the_capture() -> None:
     model, x = nn.Linear(3, 2), torch.randn(4, 3)
     program = torch.export.export(model, (x,))

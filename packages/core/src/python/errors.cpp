@@ -30,6 +30,15 @@ std::string with_caller(const char* caller, const char* text) {
     return named ? text : std::string(caller) + ": " + text;
 }
 
+// Texts may quote names from files, which need not be UTF-8.
+void set_error(PyObject* type, const std::string& text) {
+    PyObject* value =
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+    if (!value) return;
+    PyErr_SetObject(type, value);
+    Py_DECREF(value);
+}
+
 void warn_in_python(const char* text) {
     if (!Py_IsInitialized()) return;
     WithGil gil;
@@ -65,7 +74,7 @@ PyObject* translate_exception(const char* caller) {
                 type = PyExc_KeyboardInterrupt;
                 break;
         }
-        PyErr_SetString(type, with_caller(caller, e.what()).c_str());
+        set_error(type, with_caller(caller, e.what()));
     } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& e) {
         PyErr_SetString(PyExc_RuntimeError, with_caller(caller, e.what()).c_str());
     } catch (...) {

@@ -20,6 +20,7 @@ from rushlight_graph.training import Optimizers
 
 File = str | os.PathLike[str] | IO[bytes]
 _EXTRA = "extra:"
+_SHARED = "shared"  # the metadata with further names of shared parameters and buffers
 
 
 class ExportedProgram:
@@ -98,8 +99,10 @@ class ExportedProgram:
 
     @property
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the parameters and buffers that the program uses, by name."""
-        return {name: tensor for name, kind, tensor in self.program.constants() if kind != "constant"}
+        """Return the parameters and buffers that the program uses, by name. Shared ones have all names of the module."""
+        found = {name: tensor for name, kind, tensor in self.program.constants() if kind != "constant"}
+        shared = json.loads(self.program.metadata().get(_SHARED, "{}"))
+        return found | {other: found[name] for other, name in shared.items() if name in found}
 
     @property
     def constants(self) -> dict[str, Tensor]:
@@ -144,10 +147,12 @@ class ProgramModule:
         try:
             self._arguments = json.loads(metadata["arguments"])
             self._results = json.loads(metadata["results"])
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, RecursionError):
             raise ValueError(
                 "program: the file does not describe how Python's arguments correspond to the program's inputs"
             ) from None
+        trees.check("arguments", self._arguments, len(program.inputs()))
+        trees.check("results", self._results, program.outputs())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return trees.unflatten(self._results, self.tensors(*args, **kwargs))
@@ -309,7 +314,18 @@ def capture_module(
     members.check(tensor for _, kind, tensor in program.constants() if kind == "constant")
     if members.changed and not optimizers:
         _check_second_call(mod, args, named, state, members, program, dynamic_shapes)
+    if shared := _shared_names(mod, state):
+        program = program.with_metadata(program.metadata() | {_SHARED: json.dumps(shared)})
     return ExportedProgram(program, (args, named))
+
+
+def _shared_names(mod: Any, state: Sequence[tuple[str, str, Tensor]]) -> dict[str, str]:
+    """Return each further name of a parameter or buffer in the module's `state_dict`, with the name in `state`."""
+    if not hasattr(mod, "state_dict"):
+        return {}
+    first = {id(tensor): name for name, _, tensor in state}
+    every = mod.state_dict(keep_vars=True).items()
+    return {name: first[id(tensor)] for name, tensor in every if first.get(id(tensor), name) != name}
 
 
 @contextmanager
@@ -488,4 +504,7 @@ def load(
         if _EXTRA + name not in metadata:
             raise ValueError(f"export.load(extra_files): the file contains no extra file '{name}'")
         extra_files[name] = metadata[_EXTRA + name]  # type: ignore[index]
-    return ExportedProgram(program)
+    exported = ExportedProgram(program)
+    if "arguments" in metadata:
+        exported.module()  # checks the structures of the arguments and results
+    return exported

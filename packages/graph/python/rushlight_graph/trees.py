@@ -192,6 +192,41 @@ def matches(structure: Any, value: Any, tensors: dict[int, Tensor]) -> bool:
     return all(matches(part, one, tensors) for part, one in zip(parts, value, strict=True))
 
 
+def check(what: str, structure: Any, count: int) -> None:
+    """Raise ValueError, with a message that names `what`, unless `structure` describes a tree of at most `count` tensors.
+
+    Structures come from files, which may be damaged.
+    """
+    try:
+        _check(structure, count)
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"program: the structure of the {what} is invalid: {error}") from None
+
+
+def _check(structure: Any, count: int) -> None:
+    kind, content = _node(structure)
+    valid, parts = True, []
+    if kind == "tensor":
+        valid = type(content) is int and 0 <= content < count
+    elif kind == "value":
+        valid = type(content) in _LITERALS
+    elif kind == "dtype":
+        valid = type(content) is str
+    elif kind == "node":
+        name, _, parts = content
+        valid = type(name) is str
+    elif kind in _SEQUENCES:
+        parts = content
+    else:
+        _, pairs = content if kind == "named" else ("", content)
+        valid = all(type(key) in _LITERALS for key, _ in pairs)
+        parts = [part for _, part in pairs]
+    if not valid:
+        raise ValueError(f"{kind} {content!r} is not possible for {count} tensors")
+    for part in parts:
+        _check(part, count)
+
+
 def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
     """Return the tree that a structure describes, with the tensor `tensors[i]` in place of index i."""
     kind, content = _node(structure)
@@ -270,5 +305,5 @@ def shown(structure: Any, numbers: bool = False) -> str:
 def _node(structure: Any) -> tuple[str, Any]:
     ((kind, content),) = structure.items()
     if kind not in ("tensor", "value", "dtype", "named", "node", *_SEQUENCES, *_MAPPINGS):
-        raise ValueError(f"program: {kind!r} is not a container that this version supports")
+        raise ValueError(f"{kind!r} is not a container that this version supports")
     return kind, content

@@ -223,6 +223,9 @@ PyObject* program_inputs(PyObject* self, PyObject*) {
         return list.release();
     });
 }
+PyObject* program_outputs(PyObject* self, PyObject*) {
+    return guarded([&] { return PyLong_FromSize_t(program_of(self).graph().outputs.size()); });
+}
 PyObject* program_constants(PyObject* self, PyObject*) {
     return guarded([&] {
         static constexpr const char* kKinds[] = {"parameter", "buffer", "constant"};
@@ -271,6 +274,7 @@ PyMethodDef program_methods[] = {
     {"of", program_of_graph, METH_VARARGS | METH_STATIC,
      "of(graph, constants): Build a program from a graph and the tensors of its constants."},
     {"inputs", program_inputs, METH_NOARGS, "Return the names of the inputs."},
+    {"outputs", program_outputs, METH_NOARGS, "Return the number of outputs."},
     {"constants", program_constants, METH_NOARGS, "Return the name, kind and tensor of each constant."},
     {"metadata", program_metadata, METH_NOARGS, "Return the metadata that was passed to `finish`."},
     {nullptr, nullptr, 0, nullptr}};
