@@ -20,7 +20,7 @@ from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped, moves, refs_in
 from fuzz.shrink import alone, with_results
 from fuzz.slopes import as_in_reverse, is_right, is_right_beside, is_right_elsewhere
-from fuzz.wider import is_near, loses_digits, widened, with_floats
+from fuzz.wider import is_near, loses_digits, rounded, widened, with_floats
 
 NO_DERIVATIVE = "PyTorch raises, too, if the arguments have derivatives"
 NEEDS_ELEMENTS = "PyTorch raises, too, for tensors with more elements"
@@ -31,6 +31,7 @@ ONLY_OUT = "PyTorch raises only with out="
 ONE_SHAPE = "PyTorch agrees with rushlight for arguments of one shape"
 ONE_DIMENSION = "PyTorch agrees with rushlight for tensors of one dimension"
 ONE_DTYPE = "PyTorch agrees with rushlight for arguments of one dtype"
+ROUNDED = "rushlight agrees with PyTorch for tensors without dimensions that are rounded to the half type"
 WIDE_INTEGERS = "PyTorch agrees with rushlight for int64"
 DIGITS = "rushlight is as close as PyTorch to PyTorch's float64 result"
 CONDITION = "PyTorch's result changes as much if its inputs are rounded differently"
@@ -90,6 +91,7 @@ def _sentences(
         yield lambda: loses_digits(with_floats(*both), ours, run), DIGITS
         yield lambda: is_ill_conditioned(with_floats(*both), ours, run), CONDITION
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
+        yield lambda: as_of_rounded_numbers(program, kind, ours, run), ROUNDED
     if kind == "values":
         yield lambda: differs_by_turns(*both), TURNS
         yield lambda: any(value != value for one in program.inputs for value in one.values), NAN_INPUT
@@ -217,6 +219,22 @@ def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
     return False
 
 
+def as_of_rounded_numbers(program: Program, kind: str, ours: Run, run: Run) -> bool:
+    """Return whether rushlight agrees if tensors without dimensions are first rounded to a half type of the program."""
+    used = {one.dtype for one in program.inputs}
+
+    def narrow(one: Input, half: str) -> Input:
+        if one.shape or one.dtype not in ("float32", "float64"):
+            return one
+        return replace(one, values=rounded(one.values, half))
+
+    for half in used & {"float16", "bfloat16"}:
+        other = replace(program, inputs=tuple(narrow(one, half) for one in program.inputs))
+        if other != program and _has_what_is_here(program, other, kind, run, ours):
+            return True
+    return False
+
+
 def as_of_wide_integers(program: Program, kind: str, ours: Run, run: Run) -> bool:
     """Return whether PyTorch agrees if no sum or product of integers wraps around."""
     inputs = tuple(replace(one, dtype="int64") if one.dtype in INTEGERS else one for one in program.inputs)
@@ -299,7 +317,7 @@ def _is_nan_or(a: Record | None, b: Record | None) -> bool:
 
 
 def _has_what_is_here(program: Program, other: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Return whether rushlight's results or derivatives equal PyTorch's in the other program, except for their dtypes."""
+    """Return whether the results or derivatives of `ours` equal those of `run` in the other program, except for dtypes."""
     if kind in ("values", "accepts"):
         return _has_result_of(program, other, ours, run)
     mine, seen = complete(ours(program)), complete(run(other))

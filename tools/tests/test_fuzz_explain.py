@@ -207,6 +207,22 @@ def test_numbers_are_rounded_to_a_dtype(dtype: str) -> None:
     assert np.array_equal(rounded(values, dtype), expected, equal_nan=True)
 
 
+@pytest.mark.parametrize(("dtype", "known"), [("bfloat16", True), ("float16", False), ("float32", False)])
+def test_numbers_beside_a_half_type(dtype: str, known: bool) -> None:
+    """Here, the result is the number; in PyTorch, the number is rounded to bfloat16."""
+    inputs = (Input("x0", "float32", (), (-2.827,)), Input("x1", dtype, (1,), (1.0,)))
+    program = Program(inputs, (Call("first", ".first", "v0", (Ref("x0"), Ref("x1"))),))
+
+    def ours(p: Program) -> Observation:
+        return Observation(final={"v0": record(p.inputs[0].values, "float64")})
+
+    def theirs(p: Program) -> Observation:
+        return Observation(final={"v0": record(rounded(p.inputs[0].values, "bfloat16"), "float64")})
+
+    found = explain.explained(program, Difference("values", "first", "differs"), ours, theirs)
+    assert found.text.endswith(explain.ROUNDED) == known
+
+
 def test_conversions_are_widened_with_their_inputs() -> None:
     program = one_call(Input("x0", "float16", (1,), (0.1,)))
     calls = (
