@@ -184,7 +184,11 @@ def test_questions_about_gpus_have_answers_and_orders_raise() -> None:
     cuda.ipc_collect()
     cuda.reset_peak_memory_stats()
     cuda.manual_seed_all(1)
+    assert cuda.initial_seed() == torch.initial_seed()
+    assert cuda.memory_stats_as_nested_dict() == {}
     cuda.set_device(-1)
+    with cuda.device_of(torch.ones(1)):
+        pass
     with cuda.device(None):
         pass
     orders: list[Any] = [
@@ -198,6 +202,18 @@ def test_questions_about_gpus_have_answers_and_orders_raise() -> None:
     for order in orders:
         with pytest.raises(RuntimeError, match=r"no GPU is available.*\nhint"):
             order()
+
+
+def test_other_devices_are_no_gpus() -> None:
+    with pytest.raises(ValueError, match="must be a GPU, such as 'cuda:0', got device 'cpu'"):
+        torch.cuda.set_device("cpu")
+
+
+def test_statistics_of_memory_as_nested_dicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    flat = {"num_ooms": 0, "active_bytes.all.peak": 3, "active_bytes.all.current": 2}
+    monkeypatch.setattr(torch.cuda.memory, "memory_stats", lambda _: flat)
+    nested = {"num_ooms": 0, "active_bytes": {"all": {"peak": 3, "current": 2}}}
+    assert torch.cuda.memory.memory_stats_as_nested_dict() == nested
 
 
 def test_the_cause_is_reported_if_gpus_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

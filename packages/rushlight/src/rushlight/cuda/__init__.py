@@ -13,6 +13,7 @@ from ._devices import (
     current_device,
     device,
     device_count,
+    device_of,
     get_arch_list,
     get_device_capability,
     get_device_name,
@@ -33,6 +34,7 @@ from .graphs import (
 )
 from .memory import (
     empty_cache,
+    get_allocator_backend,
     get_per_process_memory_fraction,
     ipc_collect,
     max_memory_allocated,
@@ -42,6 +44,7 @@ from .memory import (
     memory_reserved,
     memory_snapshot,
     memory_stats,
+    memory_stats_as_nested_dict,
     memory_summary,
     reset_max_memory_allocated,
     reset_peak_memory_stats,
@@ -50,6 +53,7 @@ from .memory import (
 from .random import (
     get_rng_state,
     get_rng_state_all,
+    initial_seed,
     manual_seed,
     manual_seed_all,
     seed,
@@ -85,16 +89,20 @@ __all__ = [
     "default_stream",
     "device",
     "device_count",
+    "device_of",
     "empty_cache",
+    "get_allocator_backend",
     "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
     "graph",
     "graph_pool_handle",
     "init",
+    "initial_seed",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
@@ -110,6 +118,7 @@ __all__ = [
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
@@ -122,7 +131,6 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
-    "get_per_process_memory_fraction",
 ]
 
 OutOfMemoryError = core.OutOfMemoryError

@@ -12,6 +12,7 @@ __all__ = [
     "current_device",
     "device",
     "device_count",
+    "device_of",
     "get_arch_list",
     "get_device_capability",
     "get_device_name",
@@ -181,6 +182,7 @@ def set_device(device: Any) -> None:
 
     Raises:
         RuntimeError: there is no GPU.
+        ValueError: the device is not a GPU.
 
     Example::
 
@@ -188,8 +190,9 @@ def set_device(device: Any) -> None:
     """
     if isinstance(device, int) and device < 0:
         return
+    where = _device(device)
     _need("set_device")
-    core.devices.set_device(_device(device))
+    core.devices.set_device(where)
 
 
 def get_device_properties(device: Any = None) -> core.devices.DeviceProperties:
@@ -245,7 +248,12 @@ def get_device_name(device: Any = None) -> str:
 def _device(device: Any) -> core.device:
     if device is None:
         return core.devices.current_device("cuda")
-    return core.device("cuda", device) if isinstance(device, int) else core.device(device)
+    if isinstance(device, int):
+        return core.device("cuda", device)
+    found = core.device(device)
+    if found.type != "cuda":
+        raise ValueError(f"cuda: must be a GPU, such as 'cuda:0', got device {str(found)!r}")
+    return found
 
 
 def _resolved(device: Any) -> core.device:
@@ -279,6 +287,21 @@ class device:  # noqa: N801
     def __exit__(self, *error: object) -> None:
         if self._before is not None:
             set_device(self._before)
+
+
+class device_of(device):  # noqa: N801
+    """Context manager within which the GPU of a tensor is the current GPU. A tensor on the CPU changes nothing.
+
+    Args:
+        obj: a tensor or a storage.
+
+    Example:
+        >>> with torch.cuda.device_of(torch.ones(2)):
+        ...     x = torch.ones(2)
+    """
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device if obj.is_cuda else None)
 
 
 def get_arch_list() -> list[str]:

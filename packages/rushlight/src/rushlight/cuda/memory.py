@@ -10,6 +10,7 @@ from ._devices import _device, _is_usable, _need, device_count
 
 __all__ = [
     "empty_cache",
+    "get_allocator_backend",
     "get_per_process_memory_fraction",
     "ipc_collect",
     "max_memory_allocated",
@@ -19,6 +20,7 @@ __all__ = [
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
@@ -131,6 +133,36 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     for name in ("allocated_bytes", "active_bytes", "reserved_bytes"):
         stats |= {f"{name}.all.current": known[name], f"{name}.all.peak": known[name + "_peak"]}
     return stats
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """Return the statistics of `memory_stats` as nested dicts: the dots of their names separate the levels.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> torch.cuda.memory_stats_as_nested_dict().get("num_ooms", 0)
+        0
+    """
+    nested: dict[str, Any] = {}
+    for name, value in memory_stats(device).items():
+        *path, last = name.split(".")
+        level = nested
+        for part in path:
+            level = level.setdefault(part, {})
+        level[last] = value
+    return nested
+
+
+def get_allocator_backend() -> str:
+    """Return "native": the memory of GPUs comes from this library's caching allocator.
+
+    Example:
+        >>> torch.cuda.get_allocator_backend()
+        'native'
+    """
+    return "native"
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
