@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -101,6 +102,16 @@ def test_dlpack_orders_streams_and_waits_for_nothing(driver):
         assert y.tolist() == [4.0] * 8
     assert torch.from_dlpack(Producer()).tolist() == [2.0] * 8
     assert seen == [side.stream_id, 1]
+
+
+def test_dlpack_of_an_unknown_device(driver):
+    capsule = torch.ones(2, device="cuda").__dlpack__()
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # DLTensor begins with the address of the data and the type of the device, which the index follows.
+    ctypes.c_int32.from_address(pointer_of(capsule, b"dltensor") + 12).value = 256
+    with pytest.raises(BufferError, match="there is no device 256 of type cuda"):
+        torch.from_dlpack(capsule)
 
 
 def test_pinned_memory_is_copied_while_the_host_goes_on(driver):

@@ -113,7 +113,11 @@ Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool re
         RL_CHECK(array.device.type == kCPU || array.device.type == kCUDAHost, throw_buffer,
                  "%s: memory on device (%d, %d) is not supported", op, int(array.device.type),
                  int(array.device.id));
-    if (device.type != DeviceType::CPU) require_backend(device.type);
+    if (device.type != DeviceType::CPU) {
+        require_backend(device.type);
+        RL_CHECK(array.device.id >= 0 && array.device.id < device_count(device.type), throw_buffer,
+                 "%s: there is no device %d of type cuda", op, int(array.device.id));
+    }
     DType dtype = dtype_of(array.dtype, op);
     RL_CHECK(array.ndim >= 0 && array.ndim <= kMaxDims && (array.ndim == 0 || array.shape), throw_buffer,
              "%s: a tensor has at most %d dimensions, got %d", op, kMaxDims, int(array.ndim));
