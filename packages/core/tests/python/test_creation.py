@@ -175,7 +175,7 @@ def test_requires_grad() -> None:
         ((1, core.float32), {}, "takes at most 1 positional"),
         ((1,), {"dtyp": core.float32}, "unexpected keyword argument 'dtyp'"),
         ((1,), {"dtype": 3}, "must be a dtype"),
-        ((1,), {"device": 3}, "must be a device"),
+        ((1,), {"device": 3.0}, "must be a device"),
         ((1,), {"data": 1}, "two values"),
     ],
 )
