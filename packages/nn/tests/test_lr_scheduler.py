@@ -291,6 +291,8 @@ def test_linear_schedules_without_epochs_or_to_zero():
 def test_only_optimizers():
     with pytest.raises(TypeError, match="got str, needs an Optimizer"):
         lr_scheduler.ExponentialLR("adam", 0.9)
+    with pytest.raises(TypeError, match="got str, needs an Optimizer"):
+        lr_scheduler.ReduceLROnPlateau("adam")
     with pytest.raises(NotImplementedError, match="get_lr"):
         lr_scheduler.LRScheduler(optimizer())
     for call in (
@@ -351,3 +353,59 @@ def test_epochs_that_are_named():
         opt.step()
         times.step(epoch)
     assert times.get_last_lr() == [0.25]
+
+
+def rates_of(optimizer, scheduler, epochs, changes=()):
+    """Return the rate of each epoch. `changes` maps epochs to rates that the program sets at the end of the epoch."""
+    rates = []
+    for epoch in range(epochs):
+        rates.append(round(optimizer.param_groups[0]["lr"], 6))
+        optimizer.step()
+        scheduler.step()
+        if epoch in dict(changes):
+            optimizer.param_groups[0]["lr"] = dict(changes)[epoch]
+    return rates
+
+
+def plain_optimizer():
+    return optim.SGD([core.ones(1, requires_grad=True)], lr=0.1)
+
+
+# The expected rates are those of PyTorch 2.13.
+def test_relative_schedules_continue_from_the_current_rate():
+    optimizer = plain_optimizer()
+    swa = lambda: optim.swa_utils.SWALR(optimizer, 0.05, 2)  # noqa: E731
+    cosine = lr_scheduler.CosineAnnealingLR(optimizer, 4)
+    scheduler = lr_scheduler.SequentialLR(optimizer, [cosine, swa()], [3])
+    assert rates_of(optimizer, scheduler, 6) == [0.1, 0.085355, 0.05, 0.05, 0.05, 0.05]
+    optimizer = plain_optimizer()
+    halved = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    multiplied = lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.9)
+    scheduler = lr_scheduler.SequentialLR(optimizer, [halved, multiplied], [3])
+    assert rates_of(optimizer, scheduler, 5) == [0.1, 0.05, 0.025, 0.0225, 0.02025]
+
+
+def test_a_first_schedule_applies_no_factor_when_it_is_created():
+    optimizer = plain_optimizer()
+    multiplied = lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.9)
+    halved = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    scheduler = lr_scheduler.SequentialLR(optimizer, [multiplied, halved], [3])
+    assert rates_of(optimizer, scheduler, 5) == [0.1, 0.09, 0.081, 0.1, 0.05]
+
+
+def test_a_cosine_rises_from_the_current_rate():
+    """After its minimum, the schedule keeps changes that others have made to the rate."""
+    optimizer = plain_optimizer()
+    parts = [lr_scheduler.CosineAnnealingLR(optimizer, 2, 0.01), lr_scheduler.ExponentialLR(optimizer, 0.5)]
+    chained = lr_scheduler.ChainedScheduler(parts)
+    assert rates_of(optimizer, chained, 6) == [0.1, 0.0275, 0.005, 0.025, 0.02, 0.0075]
+    optimizer = plain_optimizer()
+    cosine = lr_scheduler.CosineAnnealingLR(optimizer, 2, 0.01)
+    assert rates_of(optimizer, cosine, 6, {1: 0.05}) == [0.1, 0.055, 0.05, 0.095, 0.18, 0.095]
+
+
+def test_a_plateau_has_no_initial_rate():
+    optimizer = plain_optimizer()
+    lr_scheduler.ReduceLROnPlateau(optimizer)
+    optimizer.param_groups[0]["lr"] = 0.02
+    assert lr_scheduler.StepLR(optimizer, 1, 0.5).base_lrs == [0.02]

@@ -37,6 +37,12 @@ def as_number(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
+def check_optimizer(scheduler: str, optimizer: Any) -> None:
+    """Raise TypeError if `optimizer` is not an optimizer."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{scheduler}(optimizer): got {type(optimizer).__name__}, needs an Optimizer")
+
+
 class LRScheduler:
     """The base class of learning-rate schedules. A subclass defines `get_lr`.
 
@@ -73,10 +79,7 @@ class LRScheduler:
     _is_initial: bool = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(
-                f"{type(self).__name__}(optimizer): got {type(optimizer).__name__}, needs an Optimizer"
-            )
+        check_optimizer(type(self).__name__, optimizer)
         self.optimizer = optimizer
         for position, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -116,21 +119,31 @@ class LRScheduler:
                 stacklevel=2,
             )
         self._step_count += 1
-        closed_form = getattr(self, "_get_closed_form_lr", None)
         if epoch is None:
             self.last_epoch += 1
-            rates = self.get_lr()
+            self._set(self.get_lr())
         else:
             warnings.warn(
                 "LRScheduler.step(epoch): the argument is deprecated\nhint: call step() without arguments",
                 DeprecationWarning,
                 stacklevel=2,
             )
-            self.last_epoch = epoch
-            rates = self.get_lr() if closed_form is None else closed_form()
+            self._set_epoch(epoch)
+
+    def _restart(self) -> None:
+        """Begin the schedule after another one: set the rates of epoch 0."""
+        self._set_epoch(0)
+
+    def _set_epoch(self, epoch: int) -> None:
+        """Set the epoch and its rates. Schedules that only define rates relative to the current ones continue from these."""
+        self.last_epoch = epoch
+        closed_form = getattr(self, "_get_closed_form_lr", None)
+        self._set(self.get_lr() if closed_form is None else closed_form())
+
+    def _set(self, rates: list[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             set_rate(group, rate)
-        self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = self._rates()
 
     def _rates(self) -> list[float]:
         return [float(group["lr"]) for group in self.optimizer.param_groups]

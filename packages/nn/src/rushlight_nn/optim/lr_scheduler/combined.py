@@ -48,6 +48,13 @@ class _Combined(LRScheduler):
             "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers],
         }
 
+    def _restart(self) -> None:
+        for part in _counting(self):
+            part.last_epoch = -1
+        for group in self.optimizer.param_groups:
+            set_rate(group, group["initial_lr"])
+        self.step()
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state that :meth:`state_dict` returned."""
         state = dict(state_dict)
@@ -109,7 +116,7 @@ class SequentialLR(_Combined):
                 part.last_epoch -= 1
                 part._step_count = 0
         first = self._schedulers[bisect_right(self._milestones, 0)]
-        first.step()
+        first._first_step()
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
@@ -118,11 +125,9 @@ class SequentialLR(_Combined):
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]
         if number > 0 and self._milestones[number - 1] == self.last_epoch:
-            for group in self.optimizer.param_groups:
-                set_rate(group, group["initial_lr"])
-            for part in _counting(scheduler):
-                part.last_epoch = -1
-        scheduler.step()
+            scheduler._restart()
+        else:
+            scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
 

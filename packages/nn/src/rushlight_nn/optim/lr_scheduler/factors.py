@@ -386,8 +386,12 @@ class CosineAnnealingLR(LRScheduler):
         now, before = (
             1 + math.cos(math.pi * epoch / self.T_max) for epoch in (self.last_epoch, self.last_epoch - 1)
         )
-        if before < 1e-12:  # the current rate is the minimum, so compute the next rate from the epoch
-            return self._get_closed_form_lr()
+        if before < 1e-12:  # the current rate is the minimum, of which no multiple is the next rate
+            rise = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [
+                rate + (base - self.eta_min) * rise
+                for rate, base in zip(self._rates(), self.base_lrs, strict=True)
+            ]
         return [(rate - self.eta_min) * now / before + self.eta_min for rate in self._rates()]
 
     def _get_closed_form_lr(self) -> list[float]:

@@ -6,7 +6,7 @@ import math
 
 from ..._typing import Any
 from ..optimizer import Optimizer
-from .base import LRScheduler, per_group, set_rate
+from .base import LRScheduler, check_optimizer, per_group, set_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -51,6 +51,7 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr: Any = 0,
         eps: float = 1e-8,
     ) -> None:
+        check_optimizer("ReduceLROnPlateau", optimizer)
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau(factor): got {factor}, needs a number below 1")
         if mode not in ("min", "max"):
@@ -71,11 +72,10 @@ class ReduceLROnPlateau(LRScheduler):
         )
         self.default_min_lr: Any | None = min_lr if not isinstance(min_lr, (list, tuple)) else None
         self._reset()
-        super().__init__(optimizer)
+        # The schedule has no initial rate, so it leaves the entry "initial_lr" of the groups to others.
+        self.optimizer = optimizer
+        self._last_lr = self._rates()
         self.last_epoch = 0
-
-    def _first_step(self) -> None:
-        pass  # nothing has been measured yet
 
     def _reset(self) -> None:
         self.best: float = math.inf if self.mode == "min" else -math.inf
