@@ -30,7 +30,7 @@ OPERATORS = (
 FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++", "-DRUSHLIGHT_CUDA_ON_HOST",
          "-DRUSHLIGHT_CUDA_OLDEST=90", "-DRUSHLIGHT_CPU=cuda_device",
          "-DRUSHLIGHT_CUDA_COLUMN_BYTES=4096", "-DRUSHLIGHT_CUDA_SCORE_BYTES=4096",
-         "-DRUSHLIGHT_CUDA_BLOCK_ORDER=16"]  # fmt: skip
+         "-DRUSHLIGHT_CUDA_BLOCK_ORDER=16", "-DRUSHLIGHT_CUDA_LAUNCH_ELEMENTS=16384"]  # fmt: skip
 
 
 def build(folder: Path) -> Path:

@@ -113,6 +113,38 @@ def test_reductions_of_every_kind(shape):
     same(x.cuda().argmax(), x.argmax())
 
 
+LAUNCH = 16384  # the largest number of elements of a launch in the build of the tests
+
+
+def test_more_elements_than_a_launch_has(driver):
+    x = example("float32", 3 * LAUNCH + 5)
+    device = x.cuda()
+    before = driver.fake_cuda_launches()
+    y = device + 1
+    assert driver.fake_cuda_launches() - before == 4
+    same(y, x + 1)
+    for shape in [(5, 7, LAUNCH // 9), (2, LAUNCH + 1, 3), (LAUNCH + 3, 2, 2)]:
+        x = example("float32", *shape)
+        y = example("float32", *reversed(shape)).permute(2, 1, 0)
+        same(x.cuda() + y.cuda(), x + y)
+
+
+def test_more_results_than_a_launch_has(driver):
+    x = example("float32", 3 * LAUNCH + 5, 3)
+    device = x.cuda()
+    before = driver.fake_cuda_launches()
+    y = device.sum(1)
+    assert driver.fake_cuda_launches() - before == 4
+    same(y, x.sum(1))
+    for got, wanted in zip(device.max(1), x.max(1), strict=True):
+        same(got, wanted)
+    for shape in [(5, 3, LAUNCH // 2, 2), (LAUNCH // 2, 3, 5), (2, 3, 2, 3, LAUNCH + 1)]:
+        x = example("float32", *shape)
+        for given in (x, x.transpose(0, -1)):
+            same(given.cuda().sum(1), given.sum(1))
+            same(given.cuda().argmax(1), given.argmax(1))
+
+
 def test_the_first_of_equal_maxima_wins():
     for shape in [(5000,), (5000, 2), (2, 5000)]:
         x = torch.zeros(shape)

@@ -11,8 +11,11 @@ namespace rushlight::cuda {
 
 inline constexpr int kLoopOperands = 6;
 inline constexpr int kLoopDims = 8;
-/// The largest number of elements of one launch. Kernels count elements in 32 bits.
-inline constexpr int64_t kLaunchElements = int64_t{1} << 30;
+/// The largest number of elements of one launch. Kernels count elements in 32 bits. Tests use a smaller value.
+#ifndef RUSHLIGHT_CUDA_LAUNCH_ELEMENTS
+#define RUSHLIGHT_CUDA_LAUNCH_ELEMENTS (int64_t{1} << 30)
+#endif
+inline constexpr int64_t kLaunchElements = RUSHLIGHT_CUDA_LAUNCH_ELEMENTS;
 
 /// An operand of a pass: memory with strides in bytes, or a single number if `data` is null.
 struct PassOperand {

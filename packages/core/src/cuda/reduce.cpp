@@ -8,8 +8,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Enqueues a reduction. If the output has more elements than one launch can process, it is split along its first
-/// dimension.
+/// Enqueues a reduction to at most kLaunchElements results with at most kLoopDims dimensions. A larger reduction is split
+/// along the first dimension of its results.
 void queue(const Geometry<3>& kept, int first, Reduction& r, ReduceFn loop, const Scalar* params,
            KernelContext* context) {
     int64_t count = 1;
@@ -26,15 +26,27 @@ void queue(const Geometry<3>& kept, int first, Reduction& r, ReduceFn loop, cons
         }
         return loop(r, params, context);
     }
-    const Reduction whole = r;
-    for (int64_t i = 0; i < kept.sizes[first]; ++i) {
-        queue(kept, first + 1, r, loop, params, context);
-        r = whole;
-        r.in += (i + 1) * kept.strides[first][0];
-        r.out += (i + 1) * kept.strides[first][1];
-        if (r.second) r.second += (i + 1) * kept.strides[first][2];
+    const auto moved = [&](int64_t steps) {
+        r.in += steps * kept.strides[first][0];
+        r.out += steps * kept.strides[first][1];
+        if (r.second) r.second += steps * kept.strides[first][2];
+    };
+    const int64_t rest = count / kept.sizes[first];
+    if (rest > kLaunchElements || kept.ndim - first > kLoopDims) {  // one index of the dimension at a time
+        for (int64_t i = 0; i < kept.sizes[first]; ++i) {
+            queue(kept, first + 1, r, loop, params, context);
+            moved(1);
+        }
+        return moved(-kept.sizes[first]);
     }
-    r = whole;
+    Geometry<3> part = kept;
+    const int64_t share = kLaunchElements / rest;
+    for (int64_t begin = 0; begin < kept.sizes[first]; begin += share) {
+        part.sizes[first] = std::min(share, kept.sizes[first] - begin);
+        queue(part, first, r, loop, params, context);
+        moved(part.sizes[first]);
+    }
+    moved(-kept.sizes[first]);
 }
 
 }  // namespace
