@@ -145,6 +145,24 @@ def test_more_results_than_a_launch_has(driver):
             same(given.cuda().argmax(1), given.argmax(1))
 
 
+@pytest.mark.parametrize(
+    "shape", [(40, 3, 50, 3, 41), (3, 2, 4, 2, LAUNCH // 2 + 1), (LAUNCH + 1, 2, 2, 1, 2)]
+)
+def test_more_reduced_elements_than_a_launch_has(shape):
+    """The reduced dimensions cannot be joined, so that the position of an element is computed from its index."""
+    x = example("float64", *shape)
+    for dims in ((0, 2, 4), (0, 1, 2)):
+        same(x.cuda().sum(dims), x.sum(dims))
+        same(x.cuda().mean(dims), x.mean(dims))
+        same(x.cuda().amax(dims), x.amax(dims))
+        torch.testing.assert_close(x.cuda().var(dims).cpu(), x.var(dims), rtol=1e-12, atol=0)
+    last = torch.zeros(shape, dtype=torch.float32)
+    last.view(-1)[-7:] = 2
+    for one in (x, last, -last):
+        given = one.permute(3, 0, 4, 2, 1)
+        same(given.cuda().argmax(), given.argmax())
+
+
 def test_the_first_of_equal_maxima_wins():
     for shape in [(5000,), (5000, 2), (2, 5000)]:
         x = torch.zeros(shape)
@@ -156,8 +174,12 @@ def test_the_first_of_equal_maxima_wins():
 def test_reductions_over_more_dimensions_than_a_launch_has():
     x = example("float64", *[2] * 12)
     same(x.cuda().sum((0, 2, 4)), x.sum((0, 2, 4)))
-    with pytest.raises(NotImplementedError, match="reduce a contiguous copy"):
-        example("float64", *[2] * 20).cuda().sum(tuple(range(0, 20, 2)))
+    x = example("float64", *[2] * 20)
+    for dims in (tuple(range(0, 20, 2)), tuple(range(20))):
+        same(x.cuda().sum(dims), x.sum(dims))
+    x = x.permute(3, 18, 1, 16, 5, 14, 7, 12, 9, 10, 0, 2, 4, 6, 8, 11, 13, 15, 17, 19)
+    same(x.cuda().argmax(), x.argmax())
+    assert float(torch.zeros(*[2] * 19, 0, device="cuda").sum(tuple(range(1, 20, 2))).abs().sum()) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])

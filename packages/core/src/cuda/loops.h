@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <span>
+
 #include "ops/cell.h"
 #include "rushlight/dtype.h"
 #include "rushlight/kernel.h"
@@ -44,13 +46,23 @@ struct LoopTable {
     LoopFn loop[kNumDTypes];
 };
 
+/// A part of the elements from which a result is computed. It has several dimensions only if it has at most
+/// kLaunchElements elements.
+struct ReducedPart {
+    int dims;
+    int64_t n;
+    int64_t sizes[kLoopDims], strides[kLoopDims];
+    int64_t first,
+        offset;  // index of the first element, and its distance in bytes from the first element of all parts
+};
+
 /// A reduction. Each of `count` results is computed from `n` elements. Strides are in bytes, and the dimensions are in
-/// the same order as in a Pass.
+/// the same order as in a Pass. There is at least one part. The parts are in the order of the indices of their elements.
 struct Reduction {
-    int kept_dims, reduced_dims;
+    int kept_dims;
     int64_t count, n;
     int64_t kept[kLoopDims], kept_in[kLoopDims], kept_out[kLoopDims], kept_second[kLoopDims];
-    int64_t reduced[kLoopDims], reduced_in[kLoopDims];
+    std::span<const ReducedPart> parts;
     const char* in;
     char* out;
     DType out_dtype;

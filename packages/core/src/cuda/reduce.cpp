@@ -1,5 +1,7 @@
 #include "cuda/reduce.h"
 
+#include <vector>
+
 #include "cuda/failure.h"
 #include "cuda/geometry.h"
 #include "cuda/kernel_list.h"
@@ -49,6 +51,39 @@ void queue(const Geometry<3>& kept, int first, Reduction& r, ReduceFn loop, cons
     moved(-kept.sizes[first]);
 }
 
+/// Appends the elements of the dimensions from `first` on to `parts`. `at` holds the position of the first of these
+/// elements. A part that one launch cannot process is split along its first dimension.
+void split(const Geometry<1>& reduced, int first, ReducedPart at, std::vector<ReducedPart>& parts) {
+    const int ndim = reduced.ndim - first;
+    int64_t n = 1;
+    for (int d = first; d < reduced.ndim; ++d) n *= reduced.sizes[d];
+    if (n == 0 || ndim <= 1 || (ndim <= kLoopDims && n <= kLaunchElements)) {
+        at.n = n;
+        at.dims = n == 0 ? 0 : ndim;
+        for (int d = 0; d < at.dims; ++d) {
+            at.sizes[d] = reduced.sizes[first + d];
+            at.strides[d] = reduced.strides[first + d][0];
+        }
+        parts.push_back(at);
+        return;
+    }
+    const int64_t rest = n / reduced.sizes[first], step = reduced.strides[first][0];
+    const auto move = [&](int64_t steps) {
+        at.first += steps * rest;
+        at.offset += steps * step;
+    };
+    if (rest > kLaunchElements || ndim > kLoopDims) {  // one index of the dimension at a time
+        for (int64_t i = 0; i < reduced.sizes[first]; ++i, move(1)) split(reduced, first + 1, at, parts);
+        return;
+    }
+    Geometry<1> share = reduced;
+    for (int64_t left = reduced.sizes[first]; left > 0; left -= share.sizes[first]) {
+        share.sizes[first] = std::min(kLaunchElements / rest, left);
+        split(share, first, at, parts);
+        move(share.sizes[first]);
+    }
+}
+
 }  // namespace
 
 BackendStatus run_reduce(const Reducer& op, const KernelArgs& args) {
@@ -81,16 +116,9 @@ BackendStatus run_reduce(const Reducer& op, const KernelArgs& args) {
         reduced.join();
         kept.sort();
         kept.join();
-        if (reduced.ndim > kLoopDims || (reduced.ndim > 1 && r.n > kLaunchElements))
-            fail(BackendStatus::NotImplemented,
-                 "cannot reduce %lld elements over %d dimensions that cannot be merged\n"
-                 "hint: reduce a contiguous copy",
-                 (long long)r.n, reduced.ndim);
-        r.reduced_dims = reduced.ndim;
-        for (int d = 0; d < reduced.ndim; ++d) {
-            r.reduced[d] = reduced.sizes[d];
-            r.reduced_in[d] = reduced.strides[d][0];
-        }
+        std::vector<ReducedPart> parts;
+        split(reduced, 0, ReducedPart{}, parts);
+        r.parts = parts;
         use_device(args.context->call->device);
         remember(args.context->call);
         queue(kept, 0, r, loop, params, args.context);

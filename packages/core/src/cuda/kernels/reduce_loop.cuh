@@ -14,10 +14,14 @@ namespace {
 // kernel. The division of work depends only on the shape, and partial results are joined as a tree, so that results do not
 // depend on timing. A reducer that uses the indices of elements receives a contiguous run of elements in each lane, so that
 // an earlier run is always joined with a later run.
+//
+// The kernels compute the position of an element from an index of 32 bits if the reduced elements have several dimensions,
+// and they support kLoopDims dimensions. Other reductions are divided into parts (ReducedPart). Each part is reduced by a
+// launch of its own, and the partial results of all parts are joined by the second kernel.
 struct ReduceShape {
     int kept_dims, reduced_dims;
     uint32_t count;
-    int64_t n;
+    int64_t n, first;  // the number of elements, and the index of the first one
     Divider kept[kLoopDims], reduced[kLoopDims];
     int64_t kept_in[kLoopDims], kept_out[kLoopDims], kept_second[kLoopDims], reduced_in[kLoopDims];
     uint32_t width, rows;
@@ -90,7 +94,7 @@ __global__ void __launch_bounds__(kThreads)
                                                        : offset_of(static_cast<uint32_t>(i), s.reduced_dims,
                                                                    s.reduced, s.reduced_in);
                 const T x = static_cast<T>(*reinterpret_cast<const Stored*>(begin_of + at));
-                if constexpr (kNumbered) acc = r.step(acc, x, i);
+                if constexpr (kNumbered) acc = r.step(acc, x, s.first + i);
                 else acc = r.step(acc, x);
             }
         }
@@ -119,38 +123,40 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Divides the work: Note [Reductions on a GPU].
-inline ReduceShape share_work(const Reduction& r) {
+/// Divides the work on a part: Note [Reductions on a GPU].
+inline ReduceShape share_work(const Reduction& r, const ReducedPart& part) {
     constexpr int64_t kBlocks = 1024, kLeastPerLane = 16;
     ReduceShape s = {};
     s.kept_dims = r.kept_dims;
-    s.reduced_dims = r.reduced_dims;
+    s.reduced_dims = part.dims;
     s.count = static_cast<uint32_t>(r.count);
-    s.n = r.n;
+    s.n = part.n;
+    s.first = part.first;
     for (int d = 0; d < r.kept_dims; ++d) {
         s.kept[d] = Divider(static_cast<uint32_t>(r.kept[d]));
         s.kept_in[d] = r.kept_in[d];
         s.kept_out[d] = r.kept_out[d];
         s.kept_second[d] = r.kept_second[d];
     }
-    for (int d = 0; d < r.reduced_dims; ++d) {
-        // A single dimension needs no divider, however large it is. Without elements, no divider is needed either.
-        if (r.reduced_dims > 1 && r.n > 0) s.reduced[d] = Divider(static_cast<uint32_t>(r.reduced[d]));
-        s.reduced_in[d] = r.reduced_in[d];
+    for (int d = 0; d < part.dims; ++d) {
+        // A single dimension needs no divider, however large it is.
+        if (part.dims > 1) s.reduced[d] = Divider(static_cast<uint32_t>(part.sizes[d]));
+        s.reduced_in[d] = part.strides[d];
     }
     const auto nearest = [](int dims, const int64_t* strides) {
         int64_t least = INT64_MAX;
         for (int d = 0; d < dims; ++d) least = std::abs(strides[d]) < least ? std::abs(strides[d]) : least;
         return least;
     };
-    s.side_by_side = nearest(r.kept_dims, r.kept_in) < nearest(r.reduced_dims, r.reduced_in);
+    s.side_by_side = nearest(r.kept_dims, r.kept_in) < nearest(part.dims, part.strides);
     uint32_t lanes = 1;
     const int64_t most = s.side_by_side && r.count >= 32 ? kThreads / 32 : kThreads;
-    while (lanes < most && lanes < r.n) lanes *= 2;
+    while (lanes < most && lanes < part.n) lanes *= 2;
     s.width = kThreads / lanes;
     const int64_t blocks = (r.count + s.width - 1) / s.width;
-    const int64_t rows =
-        r.n / (kLeastPerLane * lanes) < kBlocks / blocks ? r.n / (kLeastPerLane * lanes) : kBlocks / blocks;
+    const int64_t rows = part.n / (kLeastPerLane * lanes) < kBlocks / blocks
+                             ? part.n / (kLeastPerLane * lanes)
+                             : kBlocks / blocks;
     s.rows = static_cast<uint32_t>(rows < 1 ? 1 : rows);
     return s;
 }
@@ -158,21 +164,32 @@ inline ReduceShape share_work(const Reduction& r) {
 template <class R, class T, class Stored>
 void run_reducer(const Reduction& reduction, const Scalar* params, KernelContext* context) {
     constexpr int64_t kMost = 1 << 16;
-    const ReduceShape s = share_work(reduction);
+    uint32_t rows = 0;  // of blocks, and of partial results
+    for (const ReducedPart& part : reduction.parts) rows += share_work(reduction, part).rows;
+    const auto count = static_cast<size_t>(reduction.count);
     const auto stream = static_cast<cudaStream_t>(context->call->stream);
     const R r(params);
     const ReduceOutputs to{reduction.out, reduction.out_dtype, reduction.second};
-    const int64_t blocks = (reduction.count + s.width - 1) / s.width;
     typename R::Acc* shares = nullptr;
-    if (s.rows > 1) {
-        shares = static_cast<typename R::Acc*>(
-            context->scratch(context, sizeof(typename R::Acc) * s.rows * static_cast<size_t>(s.count)));
+    if (rows > 1) {
+        shares =
+            static_cast<typename R::Acc*>(context->scratch(context, sizeof(typename R::Acc) * rows * count));
         if (!shares) throw Failure{BackendStatus::OutOfMemory, host->last_error()};
     }
-    launch(&reduce<R, T, Stored>,
-           Grid{static_cast<unsigned>(blocks < kMost ? blocks : kMost), kThreads, s.rows}, stream, r, s,
-           reduction.in, to, shares);
-    if (shares) launch(&join_shares<R>, Grid{blocks_for(s.count), kThreads}, stream, r, s, to, shares);
+    uint32_t row = 0;
+    for (const ReducedPart& part : reduction.parts) {
+        const ReduceShape s = share_work(reduction, part);
+        const int64_t blocks = (reduction.count + s.width - 1) / s.width;
+        launch(&reduce<R, T, Stored>,
+               Grid{static_cast<unsigned>(blocks < kMost ? blocks : kMost), kThreads, s.rows}, stream, r, s,
+               reduction.in + part.offset, to, shares ? shares + row * count : nullptr);
+        row += s.rows;
+    }
+    if (!shares) return;
+    ReduceShape whole = share_work(reduction, reduction.parts[0]);
+    whole.n = reduction.n;
+    whole.rows = rows;
+    launch(&join_shares<R>, Grid{blocks_for(reduction.count), kThreads}, stream, r, whole, to, shares);
 }
 
 template <template <class> class R, class... T>
