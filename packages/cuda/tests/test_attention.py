@@ -7,6 +7,7 @@ import math
 import pytest
 
 import rushlight as torch
+import rushlight_core as core
 from rushlight.nn import functional
 
 pytestmark = pytest.mark.usefixtures("driver")
@@ -59,6 +60,20 @@ def test_several_heads_of_query_share_one_of_key(dtype):
     compare(q, k, v, None, dtype, enable_gqa=True, is_causal=True)
     mask = (torch.arange(2 * 6 * 5 * 7) % 4 != 0).reshape(2, 6, 5, 7)
     compare(q, k, v, mask, dtype, enable_gqa=True, scale=0.7)
+
+
+@pytest.mark.parametrize("dropout_p", [0.0, 0.5])
+def test_the_kernel_for_keys_of_length_0(dropout_p):
+    """The public operator computes this case without the kernel."""
+    q, k, v = (values(torch.float32, 2, 4, n, 8).cuda() for n in (5, 0, 0))
+    kept = torch.ones(2, 4, 5, 0, dtype=torch.bool, device="cuda") if dropout_p else None
+    rest = False, 0.3, dropout_p
+    y = core._C._call_boxed("_attention", q, k, v, None, kept, *rest)
+    assert y.cpu().equal(torch.zeros(2, 4, 5, 8))
+    given = torch.ones_like(y), q, k, v, None, kept, y, torch.zeros(2, 4, 5, device="cuda")
+    gradients = core._C._call_boxed("_attention_backward", *given, *rest)
+    assert gradients[0].cpu().equal(torch.zeros(2, 4, 5, 8))
+    assert gradients[1].shape == gradients[2].shape == (2, 4, 0, 8)
 
 
 def test_more_scores_than_fit_at_once():

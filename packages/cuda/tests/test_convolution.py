@@ -121,6 +121,14 @@ def test_transposed_convolution_without_input_channels(bias):
     assert found.cpu().equal(functional.conv_transpose2d(*given))
 
 
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 2)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_convolution_without_input_channels(bias, kernel):
+    given = torch.zeros(2, 0, 4, 4), torch.zeros(3, 0, *kernel), values("float32", 3) if bias else None
+    found = functional.conv2d(*(None if t is None else t.cuda() for t in given)).cpu()
+    assert found.equal((given[2] if bias else torch.zeros(3))[:, None, None].expand(found.shape))
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 5, 5), (2, 3, 5, 5)])
 def test_nothing(shape):
     x = torch.zeros(shape, device="cuda", requires_grad=True)

@@ -354,6 +354,7 @@ cudaError_t last_error() { return std::exchange(last, cudaSuccess); }
 const char* describe(cudaError_t error) {
     switch (error) {
         case cudaErrorMemoryAllocation: return "out of memory";
+        case cudaErrorInvalidConfiguration: return "invalid configuration argument";
         case cudaErrorNoDevice: return "no CUDA-capable device is detected";
         case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
         case cudaErrorLaunchFailure:
@@ -363,6 +364,12 @@ const char* describe(cudaError_t error) {
 }
 
 }  // namespace
+
+cudaError_t check_grid(const Grid& grid) {
+    const bool fits = grid.blocks > 0 && grid.blocks <= 0x7FFFFFFF && grid.rows > 0 && grid.rows <= 65535 &&
+                      grid.threads > 0 && grid.threads <= 1024;
+    return fits ? cudaSuccess : give(cudaErrorInvalidConfiguration);
+}
 
 cudaError_t queue_on_host(cudaStream_t stream, std::function<void()> work) {
     const Lock lock(machine().mutex);

@@ -11,11 +11,14 @@ namespace rushlight::cuda {
 
 /// Queues work on a stream of the fake driver, and counts it as one launch.
 cudaError_t queue_on_host(cudaStream_t stream, std::function<void()> work);
+/// Returns an error for a grid that a GPU refuses.
+cudaError_t check_grid(const Grid& grid);
 /// Runs `thread` as each thread of each block.
 void run_blocks(dim3 blocks, dim3 threads, const std::function<void()>& thread);
 
 template <class... P>
 void launch_on_host(void (*kernel)(P...), Grid grid, cudaStream_t stream, P... arguments) {
+    check(check_grid(grid), "launching a kernel");
     check(queue_on_host(stream,
                         [kernel, grid, given = std::make_tuple(arguments...)] {
                             run_blocks(dim3(grid.blocks, grid.rows), dim3(grid.threads),

@@ -213,10 +213,11 @@ class Attention {
             const Stored *q = query_ + at_rows * depth_, *k = key_ + at_sources * depth_,
                          *v = value_ + at_sources * width_, *g = dy + at_rows * width_;
             compute_scores(s);
-            launch(&softmax_again<Stored, T>, grid_of(s.elements()), stream_, s, shares_,
-                   static_cast<const T*>(raw_), sums + at_rows, s.elements());
+            if (s.elements() > 0)
+                launch(&softmax_again<Stored, T>, grid_of(s.elements()), stream_, s, shares_,
+                       static_cast<const T*>(raw_), sums + at_rows, s.elements());
             const Stored* weights = shares_;
-            if (dropout_.kept) {
+            if (dropout_.kept && s.elements() > 0) {
                 launch(&drop<Stored, T>, grid_of(s.elements()), stream_, ds,
                        static_cast<const Stored*>(shares_), dropout_of(s), s.elements());
                 weights = ds;
@@ -225,10 +226,11 @@ class Attention {
                      row_major(dv.data() + at_sources * width_, n, width_));
             multiply(s.count, m, n, width_, 1, row_major(g, m, width_), transposed(v, n, width_),
                      row_major(raw_, m, n), DTypeOf<T>::value);
-            launch(&score_gradients<Stored, T>, grid_of(s.elements()), stream_, ds,
-                   static_cast<const Stored*>(shares_), static_cast<const T*>(raw_),
-                   static_cast<const T*>(dots + at_rows), dropout_of(s), static_cast<T>(scale_), n,
-                   s.elements());
+            if (s.elements() > 0)
+                launch(&score_gradients<Stored, T>, grid_of(s.elements()), stream_, ds,
+                       static_cast<const Stored*>(shares_), static_cast<const T*>(raw_),
+                       static_cast<const T*>(dots + at_rows), dropout_of(s), static_cast<T>(scale_), n,
+                       s.elements());
             multiply(s.count, m, depth_, n, 1, row_major(ds, m, n), row_major(k, n, depth_),
                      row_major(dq.data() + at_rows * depth_, m, depth_));
             multiply(s.count, n, depth_, m, 1, transposed(ds, m, n), row_major(q, m, depth_),

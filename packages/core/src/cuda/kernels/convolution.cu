@@ -245,6 +245,7 @@ class Convolution {
                    dense<Stored>(args_.context, bias));
         } else {
             start_with(to.data(), out, bias);
+            if (c_.window() == 0) return to.finish();  // there is nothing to add
             for_samples([&](int64_t first, int64_t count) {
                 const Stored* columns = columns_of(x + first * c_.in_channels * c_.in_size(), count);
                 Product p = product(c_.group_out(), c_.out_size(), c_.window(), bias.defined() ? 1 : 0);
