@@ -30,7 +30,8 @@ OPERATORS = (
 FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++", "-DRUSHLIGHT_CUDA_ON_HOST",
          "-DRUSHLIGHT_CUDA_OLDEST=90", "-DRUSHLIGHT_CPU=cuda_device",
          "-DRUSHLIGHT_CUDA_COLUMN_BYTES=4096", "-DRUSHLIGHT_CUDA_SCORE_BYTES=4096",
-         "-DRUSHLIGHT_CUDA_BLOCK_ORDER=16", "-DRUSHLIGHT_CUDA_LAUNCH_ELEMENTS=16384"]  # fmt: skip
+         "-DRUSHLIGHT_CUDA_BLOCK_ORDER=16", "-DRUSHLIGHT_CUDA_LAUNCH_ELEMENTS=16384",
+         "-DRUSHLIGHT_CUDA_MATRICES=16"]  # fmt: skip
 
 
 def build(folder: Path) -> Path:
@@ -44,9 +45,7 @@ def build(folder: Path) -> Path:
     ]
     chosen = os.environ.get("CUDA_HOST_OPERATORS", OPERATORS)
     subprocess.run(generate + ([] if chosen == "all" else ["--operators", *chosen.split()]), check=True)
-    sources = [
-        path for path in (CORE / "src" / "cuda").glob("*.cpp") if path.name not in ("driver.cpp", "blas.cpp")
-    ]
+    sources = [path for path in (CORE / "src" / "cuda").glob("*.cpp") if path.name != "driver.cpp"]
     sources += (CORE / "src" / "cuda" / "kernels").glob("*.cu")
     sources += (HERE / "on_host").glob("*.cpp")
     sources += (folder / "generated").rglob("*.c*")

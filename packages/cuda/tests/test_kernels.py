@@ -182,6 +182,37 @@ def test_reductions_over_more_dimensions_than_a_launch_has():
     assert float(torch.zeros(*[2] * 19, 0, device="cuda").sum(tuple(range(1, 20, 2))).abs().sum()) == 0
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products_of_more_matrices_than_the_library_takes(dtype):
+    """The build of the tests limits a product to 16 matrices."""
+    a, b, c = example(dtype, 40, 3, 5), example(dtype, 40, 5, 4), example(dtype, 40, 3, 4)
+    close = {"rtol": 1e-2, "atol": 0.2} if itemsize(dtype) == 2 else {}
+    torch.testing.assert_close(torch.bmm(a.cuda(), b.cuda()).cpu(), torch.bmm(a, b), **close)
+    got = torch.baddbmm(c.cuda(), a.cuda(), b.cuda())
+    torch.testing.assert_close(got.cpu(), torch.baddbmm(c, a, b), **close)
+
+
+def itemsize(dtype: str) -> int:
+    return torch.empty(0, dtype=getattr(torch, dtype)).element_size()
+
+
+def test_the_bias_has_a_lower_alignment_than_the_matrices():
+    """The library's algorithm for aligned operands would read a bias that is not aligned in the same way."""
+    x, w, b = example("float16", 16, 8), example("float16", 8, 8), example("float16", 16)
+    for bias in (b[:8], b[1:9], b[2:10], b[8:]):
+        got = functional.linear(x.cuda(), w.cuda(), b.cuda()[bias.storage_offset() :][:8])
+        torch.testing.assert_close(got.cpu(), functional.linear(x, w, bias), rtol=1e-2, atol=0.2)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_parts_of_a_sum_are_added_in_the_compute_type(driver, dtype):
+    x = example(dtype, 8, 8).cuda()
+    x @ x
+    assert (
+        driver.fake_cuda_last_product_schemes() == 2
+    )  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, or no reduction
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
 def test_random_numbers_have_the_bits_of_the_cpu(dtype):
     kind = getattr(torch, dtype)

@@ -4,17 +4,21 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <tuple>
 
+#include "cuda/driver.h"
 #include "cuda/failure.h"
 
 namespace rushlight::cuda {
 namespace {
 
 void check(cublasStatus_t status, const char* what) {
+    // The library does not say why a launch failed. CUDA's error does, and the plug-in names the last operators for it.
+    if (status == CUBLAS_STATUS_EXECUTION_FAILED) cuda::check(driver.last_error(), what);
     if (status != CUBLAS_STATUS_SUCCESS)
         fail(status == CUBLAS_STATUS_NOT_SUPPORTED ? BackendStatus::NotImplemented : BackendStatus::Runtime,
              "%s: cuBLASLt returned %s", what, cublasLtGetStatusString(status));
@@ -87,6 +91,25 @@ int alignment_of(const void* data) {
     return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
 }
 
+/// The largest number of matrices of a product: the library stores it as int32_t. Tests use a smaller value.
+#ifndef RUSHLIGHT_CUDA_MATRICES
+#define RUSHLIGHT_CUDA_MATRICES INT32_MAX
+#endif
+constexpr int64_t kMatrices = RUSHLIGHT_CUDA_MATRICES;
+
+/// Returns the product of `count` of the matrices, the first of which has the number `first`.
+Product part_of(const Product& p, int64_t first, int64_t count) {
+    Product part = p;
+    part.count = count;
+    const auto move = [&](Matrix& m, DType dtype) {
+        m.data = static_cast<const char*>(m.data) + first * m.batch * static_cast<int64_t>(itemsize(dtype));
+    };
+    move(part.a, p.dtype);
+    move(part.b, p.dtype);
+    move(part.out, p.result);
+    return part;
+}
+
 using Key =
     std::tuple<int32_t, DType, DType, bool, bool, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int, size_t>;
@@ -95,6 +118,12 @@ using Key =
 
 void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t workspace_bytes,
               const Product& p) {
+    if (p.count > kMatrices) {
+        for (int64_t first = 0; first < p.count; first += kMatrices)
+            multiply(device, stream, workspace, workspace_bytes,
+                     part_of(p, first, std::min(kMatrices, p.count - first)));
+        return;
+    }
     const cublasLtHandle_t handle = handle_of(device);
     const cudaDataType_t type = type_of(p.dtype);
     const bool is_double = p.dtype == DType::Float64;
@@ -117,8 +146,8 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
         set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     }
     int alignment = 16;
-    for (const void* data : {p.a.data, p.b.data, p.out.data})
-        alignment = alignment_of(data) < alignment ? alignment_of(data) : alignment;
+    for (const void* data : {p.a.data, p.b.data, p.out.data, p.bias})  // an absent bias has any alignment
+        alignment = std::min(alignment, alignment_of(data));
 
     // The algorithm that the library recommends is cached. The key consists of all properties of the product.
     static std::mutex mutex;
@@ -141,6 +170,10 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
         };
         const auto bytes = static_cast<uint32_t>(alignment);
         prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+        // If several blocks compute parts of a sum, the parts are added in the compute type. The library's default also
+        // permits additions in the type of the result, which may be float16.
+        const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+        prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
         for (const auto side :
              {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>  // before __noinline__ is defined, because this header uses it as the name of an attribute
 
 #define __global__
 #define __device__
