@@ -39,6 +39,45 @@ def test_a_stream_advances_as_far_as_it_is_told(driver):
     assert x.tolist() == [2.0] * 10
 
 
+def test_an_event_that_is_not_reached_leaves_no_error(driver):
+    """CUDA would report the error at the next launch, even at a launch of another library."""
+    torch.cuda.synchronize()
+    torch.ones(10, device="cuda").add_(1)
+    event = torch.cuda.Event()
+    event.record()
+    assert not event.query()
+    assert driver.fake_cuda_last_error() == 0
+    side = torch.cuda.Stream()
+    x = torch.ones(1 << 12, device="cuda")
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        x + 1
+        x.record_stream(side)
+    del x
+    torch.ones(1 << 12, device="cuda")  # the allocator queries whether `side` has finished
+    assert driver.fake_cuda_last_error() == 0
+
+
+@pytest.mark.parametrize("lost", [(1, 0), (0, 1)])
+def test_memory_whose_use_cannot_be_marked_is_not_reused_early(driver, lost):
+    side = torch.cuda.Stream()
+    x = torch.ones(1 << 12, device="cuda")
+    address = x.data_ptr()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        y = x + 1
+        x.record_stream(side)
+    driver.fake_cuda_lose_events(*lost)
+    try:
+        del x
+        again = torch.zeros(1 << 12, device="cuda")
+    finally:
+        driver.fake_cuda_lose_events(0, 0)
+    assert again.data_ptr() == address
+    driver.fake_cuda_advance(0, 1000)  # the default stream runs before `side`
+    assert y.tolist() == [2.0] * (1 << 12)
+
+
 def test_streams_are_ordered_by_events(driver):
     side = torch.cuda.Stream()
     x = torch.ones(64, device="cuda")

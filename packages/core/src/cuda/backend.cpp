@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "cuda/alarm.h"
@@ -64,15 +65,29 @@ void unmap(void* self, void* data, size_t) {
 }
 void* record_mark(void* self, void* stream) {
     cudaEvent_t event = nullptr;
-    quietly(self, [&] {
+    try {
+        use(static_cast<Memory*>(self)->device);
         check(driver.create_event(&event, cudaEventDisableTiming), "creating an event");
         check(driver.record_event(event, stream_of(stream)), "recording an event");
-    });
+    } catch (const Failure&) {
+        // Without a mark, the memory may be reused at once. So the stream must have done its work by then.
+        quietly(self, [&] {
+            if (event) check(driver.destroy_event(std::exchange(event, nullptr)), "destroying an event");
+        });
+        quietly(self, [&] { check(driver.synchronize_stream(stream_of(stream)), "waiting for a stream"); });
+    }
     return event;
+}
+/// Returns the state of an event: cudaSuccess if it has been reached, or cudaErrorNotReady. CUDA keeps the latter as the
+/// thread's last error, which the next launch of any library in the process would report. So the error is reset.
+cudaError_t state_of(cudaEvent_t event) {
+    const cudaError_t state = driver.query_event(event);
+    if (state == cudaErrorNotReady) driver.last_error();
+    return state;
 }
 int32_t reached(void*, void* mark) {
     // A device that has failed executes nothing more, so nothing uses the memory.
-    return !mark || driver.query_event(event_of(mark)) != cudaErrorNotReady;
+    return !mark || state_of(event_of(mark)) != cudaErrorNotReady;
 }
 void wait_for_mark(void*, void* mark) {
     if (mark && driver.synchronize_event(event_of(mark)) != cudaSuccess) driver.last_error();
@@ -232,7 +247,7 @@ BackendStatus wait_event(int32_t device, void* event, void* stream) {
 BackendStatus query_event(int32_t device, void* event, int32_t* reached) {
     return guarded([=] {
         use(device);
-        const cudaError_t answer = driver.query_event(event_of(event));
+        const cudaError_t answer = state_of(event_of(event));
         *reached = answer == cudaSuccess;
         if (answer != cudaErrorNotReady) check(answer, "querying an event");
     });

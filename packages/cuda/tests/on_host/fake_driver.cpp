@@ -66,6 +66,7 @@ struct Machine {
     cudaError_t failed = cudaSuccess;  // permanent
     cudaError_t next = cudaSuccess;  // fails the next piece of work
     bool null_launches = false;
+    int lost_events = 0, lost_records = 0;  // the number of events that are not created or recorded
     std::string fault;
 };
 Machine& machine() {
@@ -261,7 +262,10 @@ cudaError_t synchronize_stream(cudaStream_t stream) {
     run_to(own, own->queued);
     return give(machine().failed);
 }
+/// Returns whether a call must fail, and decrements the number of calls that must.
+bool loses(int& count) { return count > 0 && count-- > 0; }
 cudaError_t create_event(cudaEvent_t* event, unsigned flags) {
+    if (loses(machine().lost_events)) return give(cudaErrorMemoryAllocation);
     *event = new CUevent_st{};
     (*event)->timing = !(flags & cudaEventDisableTiming);
     machine().sleeping_events += (flags & cudaEventBlockingSync) != 0;
@@ -274,6 +278,7 @@ cudaError_t destroy_event(cudaEvent_t event) {
 cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) {
     const Lock lock(machine().mutex);
     CUstream_st* own = stream_of(stream);
+    if (loses(machine().lost_records)) return give(cudaErrorMemoryAllocation);
     event->passed = std::make_shared<std::chrono::steady_clock::time_point>();
     const cudaError_t queued = push(own, [at = event->passed] { *at = std::chrono::steady_clock::now(); });
     event->graph = own->graph;
@@ -301,7 +306,7 @@ cudaError_t query_event(cudaEvent_t event) {
         event->graph->invalid = true;
         return give(cudaErrorCapturedEvent);
     }
-    return !event->stream || event->stream->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
+    return give(!event->stream || event->stream->done >= event->ticket ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t synchronize_event(cudaEvent_t event) {
     const Lock lock(machine().mutex);
@@ -441,6 +446,13 @@ extern "C" {
 [[gnu::visibility("default")]] void fake_cuda_fail(int error) {
     machine().next = static_cast<cudaError_t>(error);
 }
+/// Lets the next calls that create or record an event fail.
+[[gnu::visibility("default")]] void fake_cuda_lose_events(int created, int recorded) {
+    machine().lost_events = created;
+    machine().lost_records = recorded;
+}
+/// Returns this thread's last error, without resetting it.
+[[gnu::visibility("default")]] int fake_cuda_last_error() { return last; }
 /// Makes a device the thread's current one, as other libraries do.
 [[gnu::visibility("default")]] void fake_cuda_set_device(int device) { current = device; }
 /// Returns a bit for each device that has a context.
