@@ -260,6 +260,29 @@ for use in (y.tolist, y.tolist, lambda: torch.empty(8 << 20, device="cuda"), lam
     assert "cannot use the device any more" in text, text
 
 
+def test_a_late_failure_names_each_operator_once(plugin):
+    """A batch norm queues several kernels."""
+    program = f"""
+import ctypes
+core.devices.load_backend(plugin)
+x = torch.ones(4, 3, 5, device="cuda")
+torch.cuda.synchronize()
+ctypes.CDLL(plugin).fake_cuda_fail({ILLEGAL_ADDRESS})
+y = x * 2
+z = y + 1
+for _ in range(8):
+    z = z.sub(1)
+y = torch.nn.functional.batch_norm(z, None, None, training=True)
+try:
+    y.tolist()
+except RuntimeError as error:
+    print(error)
+"""
+    text = run(plugin, program)
+    named = text.split("newest first: ")[1].split("\n")[0].split(", ")
+    assert [name.split(" at ")[0] for name in named][-3:] == ["sub", "add", "mul"], text
+
+
 def test_several_devices(plugin):
     program = """
 core.devices.load_backend(plugin)

@@ -1,5 +1,6 @@
 #include "cuda/failure.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include "cuda/alarm.h"
 #include "cuda/driver.h"
@@ -91,20 +93,23 @@ BackendStatus status_of(Cause cause) {
     return cause >= Cause::NotFinite ? BackendStatus::LinAlg : BackendStatus::Runtime;
 }
 
+/// Names the newest calls, at most kNamed. An operator that queues several kernels is recorded several times, and a loop
+/// may call one operator many times. Calls in succession with the same name and line are named once.
 std::string recently() {
-    DeviceCall calls[kNamed];
-    uint32_t count;
+    std::vector<DeviceCall> calls;
     {
         std::lock_guard lock(recent.mutex);
-        count = recent.count;
-        for (uint32_t i = 0; i < kNamed && i < count; ++i) calls[i] = recent.calls[(count - 1 - i) % kKept];
+        for (uint32_t i = 0; i < std::min(recent.count, kKept); ++i)
+            calls.push_back(recent.calls[(recent.count - 1 - i) % kKept]);
+    }
+    std::vector<std::string> named;
+    for (auto call = calls.begin(); call != calls.end() && named.size() < kNamed; ++call) {
+        char where[200];
+        host->describe(&*call, where, sizeof where);
+        if (named.empty() || named.back() != where) named.emplace_back(where);
     }
     std::string text;
-    for (uint32_t i = 0; i < kNamed && i < count; ++i) {
-        char where[200];
-        host->describe(&calls[i], where, sizeof where);
-        text += (i ? ", " : "") + std::string(where);
-    }
+    for (const std::string& where : named) text += (text.empty() ? "" : ", ") + where;
     return text;
 }
 
