@@ -129,6 +129,25 @@ def test_convolution_without_input_channels(bias, kernel):
     assert found.equal((given[2] if bias else torch.zeros(3))[:, None, None].expand(found.shape))
 
 
+@pytest.mark.parametrize(
+    ("convolve", "shape", "kernel", "options"),
+    [
+        (functional.conv2d, (2, 0, 4, 4), (3, 0, 2, 2), {}),
+        (functional.conv1d, (2, 4, 0), (3, 4, 2), {"padding": 2}),
+        (functional.conv_transpose2d, (2, 0, 4, 4), (0, 3, 2, 2), {}),
+        (functional.conv2d, (0, 2, 4, 4), (3, 2, 2, 2), {}),
+    ],
+)
+def test_the_gradient_of_the_bias_without_input(convolve, shape, kernel, options):
+    x, w, b = (torch.ones(s, device="cuda", requires_grad=True) for s in (shape, kernel, (3,)))
+    y = convolve(x, w, b, **options)
+    grad = values("float32", *y.shape)
+    y.backward(grad.cuda())
+    assert b.grad.cpu().equal(grad.sum([0, *range(2, grad.ndim)]))
+    assert float(w.grad.abs().sum()) == 0.0
+    assert x.grad.shape == shape
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 5, 5), (2, 3, 5, 5)])
 def test_nothing(shape):
     x = torch.zeros(shape, device="cuda", requires_grad=True)

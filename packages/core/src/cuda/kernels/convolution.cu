@@ -324,15 +324,6 @@ class Convolution {
         to.finish();
     }
 
-    /// Computes `sums`, the sum of each channel of `x`.
-    void bias(const View& sums, const View& x) {
-        const DenseOut<Stored> to(args_.context, sums);
-        const int64_t batch = x.size(0), channels = x.size(1);
-        launch(&sum_channels<Stored>, grid_of_blocks(channels), stream_, to.data(),
-               dense<Stored>(args_.context, x), batch, channels, x.numel / (batch * channels));
-        to.finish();
-    }
-
   private:
     /// Whether the sums are computed without matrix products. This is the case if each of several groups has only one
     /// input channel, because the products would then have single rows.
@@ -424,6 +415,16 @@ class Convolution {
     void* workspace_ = nullptr;
 };
 
+/// Computes `sums`, the sum of each channel of `x`, which is not empty.
+template <class Stored>
+void sum_to_bias(const KernelArgs& args, const View& sums, const View& x) {
+    const DenseOut<Stored> to(args.context, sums);
+    const int64_t batch = x.size(0), channels = x.size(1);
+    launch(&sum_channels<Stored>, grid_of_blocks(channels), queue_of(args), to.data(),
+           dense<Stored>(args.context, x), batch, channels, x.numel / (batch * channels));
+    to.finish();
+}
+
 struct Forward {
     template <class Stored>
     static void run(const KernelArgs& args) {
@@ -441,8 +442,12 @@ struct Backward {
         const View &grad_in = args.out(0), &grad_weight = args.out(1), &grad_bias = args.out(2);
         const View &grad = args.in(0), &in = args.in(1), &weight = args.in(2);
         if (in.numel == 0 || grad.numel == 0) {
-            for (const View* v : {&grad_in, &grad_weight, &grad_bias})
+            for (const View* v : {&grad_in, &grad_weight})
                 if (v->defined()) queue_zeros(*v, args.context);
+            if (!grad_bias.defined()) return;
+            // Every element of the output contains the bias, even if there is no input.
+            if (grad.numel == 0) queue_zeros(grad_bias, args.context);
+            else sum_to_bias<Stored>(args, grad_bias, grad);
             return;
         }
         static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
@@ -454,7 +459,7 @@ struct Backward {
             else c.transposed(grad_in, weight, grad, kAbsent);
         }
         if (grad_weight.defined()) c.weights(grad_weight, transposed ? grad : in, transposed ? in : grad);
-        if (grad_bias.defined()) c.bias(grad_bias, grad);
+        if (grad_bias.defined()) sum_to_bias<Stored>(args, grad_bias, grad);
     }
 };
 
