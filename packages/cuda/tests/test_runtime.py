@@ -330,6 +330,32 @@ print(x.tolist(), library.fake_cuda_contexts())
     assert "True 2 0\n[1.0] 2" in text, text
 
 
+def test_pinning_creates_no_context_on_another_device(plugin):
+    program = """
+import ctypes, threading
+core.devices.load_backend(plugin)
+library = ctypes.CDLL(plugin)
+def contexts(function):
+    thread = threading.Thread(target=function)  # CUDA's current device of a new thread is device 0
+    thread.start()
+    thread.join()
+    print(library.fake_cuda_contexts())
+def pin():
+    torch.ones(3).pin_memory()
+def pin_for_2():
+    with torch.cuda.device(2):
+        pin()
+if chosen:
+    contexts(pin_for_2)
+x = torch.ones(4, device="cuda:2")
+contexts(pin)
+contexts(pin_for_2)
+"""
+    head = "chosen = {}\n"
+    assert run(plugin, head.format(True) + program, FAKE_CUDA_DEVICES="3") == "4\n4\n4\n"
+    assert run(plugin, head.format(False) + program, FAKE_CUDA_DEVICES="3") == "4\n4\n"
+
+
 def test_a_forked_process_is_refused(plugin):
     program = """
 import os

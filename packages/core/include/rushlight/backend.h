@@ -142,6 +142,8 @@ struct HostTable {
     BackendStatus (*run_cpu_kernel)(const void* kernel, const KernelArgs* args, PhiloxKey random);
 
     int32_t (*setting)(Setting which);
+    /// Returns the index of the calling thread's current device of a type: `current_device` below.
+    int32_t (*current_device)(DeviceType type);
 };
 
 enum class CopyKind : int32_t { HostToDevice, DeviceToHost, DeviceToDevice, PeerToPeer };

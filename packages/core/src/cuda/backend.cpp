@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -17,6 +19,10 @@
 namespace rushlight::cuda {
 namespace {
 
+constexpr size_t kDevices = 128;  // the maximum number of devices: core stores a device's index in one byte
+/// Whether this process has used each device, so that the device has a context.
+std::atomic<bool> used[kDevices];
+
 /// Makes a device the thread's current device. Core passes the device with each call and may call from any thread,
 /// while CUDA has a current device for each thread. Other libraries may change the current device, too, so it is read
 /// each time.
@@ -24,6 +30,8 @@ void use(int32_t device) {
     int current = -1;
     check(driver.get_device(&current), "querying the device");
     if (current != device) check(driver.set_device(device), "choosing the device");
+    std::atomic<bool>& seen = used[static_cast<size_t>(device)];
+    if (!seen.load(std::memory_order_relaxed)) seen.store(true, std::memory_order_relaxed);
 }
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
@@ -339,8 +347,22 @@ BackendStatus destroy_graph(int32_t device, void* graph) {
     });
 }
 
+/// Makes a device current for a call that concerns host memory: the thread's current device in core, or another device if
+/// only that one has a context. CUDA would use its own current device, in a new thread device 0, and create a context on
+/// it, which occupies hundreds of megabytes of a device that the program may not use.
+void use_any_device() {
+    constexpr size_t kEnd = offsetof(HostTable, current_device) + sizeof(void*);
+    const int32_t chosen = host->struct_size >= kEnd ? host->current_device(DeviceType::CUDA) : 0;
+    const auto has_context = [](int32_t device) { return used[static_cast<size_t>(device)].load(); };
+    const auto count = static_cast<int32_t>(memories().size());
+    int32_t other = 0;
+    while (other < count && !has_context(other)) ++other;
+    use(has_context(chosen) || other == count ? chosen : other);
+}
+
 BackendStatus pin(size_t nbytes, void** data) {
     return guarded([=] {
+        use_any_device();
         // Pinned for all devices, any of which may copy the memory.
         const cudaError_t error = driver.pin(data, nbytes, cudaHostAllocPortable);
         if (error == cudaErrorMemoryAllocation) {
@@ -351,7 +373,10 @@ BackendStatus pin(size_t nbytes, void** data) {
     });
 }
 BackendStatus unpin(void* data, size_t) {
-    return guarded([=] { check(driver.unpin(data), "releasing pinned memory"); });
+    return guarded([=] {
+        use_any_device();
+        check(driver.unpin(data), "releasing pinned memory");
+    });
 }
 
 BackendStatus kernel(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* found) {

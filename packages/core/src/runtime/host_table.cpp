@@ -109,6 +109,7 @@ const HostTable host_table = {
         const auto i = static_cast<size_t>(which);
         return i < std::size(settings) && setting(which);
     },
+    .current_device = [](DeviceType type) -> int32_t { return current_device(type); },
 };
 
 }  // namespace rushlight::detail

@@ -205,6 +205,7 @@ cudaError_t pin(void** data, size_t nbytes, unsigned) {
 }
 cudaError_t unpin(void* data) {
     const Lock lock(machine().mutex);
+    make_context();
     machine().pinned.erase(data);
     std::free(data);
     return cudaSuccess;
