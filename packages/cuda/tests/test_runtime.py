@@ -437,6 +437,47 @@ def test_a_replay_waits_for_nothing(driver):
     assert torch.rand(8, device="cuda").tolist() != first
 
 
+@pytest.mark.parametrize(
+    "seed", [lambda: torch.manual_seed(3), torch.seed, lambda: torch.set_rng_state(other_state())]
+)
+def test_the_generator_cannot_be_seeded_during_a_capture(driver, seed):
+    torch.manual_seed(5)
+    torch.rand(3, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        drawn = torch.rand(8, device="cuda")
+        with pytest.raises(RuntimeError, match="cannot be seeded while a graph is being recorded"):
+            seed()
+        torch.Generator().manual_seed(3)
+    graph.replay()
+    found = drawn.tolist()
+    torch.manual_seed(5)
+    torch.rand(3, device="cuda")
+    torch.rand(8, device="cuda")  # for the capture
+    assert found == torch.rand(8, device="cuda").tolist()
+
+
+def other_state() -> torch.Tensor:
+    return torch.Generator().manual_seed(9).get_state()
+
+
+def test_a_state_of_the_capture_can_be_restored(driver):
+    """Checkpointing restores a state to draw the same numbers again. The next replay draws other numbers."""
+    torch.manual_seed(5)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        state = torch.get_rng_state()
+        first, later = torch.rand(8, device="cuda"), torch.rand(8, device="cuda")
+        torch.set_rng_state(state)
+        again = torch.rand(8, device="cuda")
+    seen = []
+    for _ in range(2):
+        graph.replay()
+        assert first.tolist() == again.tolist()
+        seen += [first.tolist(), later.tolist()]
+    assert len({tuple(numbers) for numbers in seen}) == 4
+
+
 def test_what_the_device_is_made_of(driver):
     found = torch.cuda.get_device_properties(0)
     assert found.name == torch.cuda.get_device_name() == "Device in host memory"

@@ -110,6 +110,7 @@ class RL_API Generator final : public RefCounted {
     static std::mutex& twister_mutex();
 
     State load() const;
+    void refuse_in_capture(const char* what, const PhiloxKey* next) const;
     State exchange_if(State expected, State desired) const;
     void store(State state);
 

@@ -52,6 +52,12 @@ struct Captures {
     }
     static const PhiloxKey& at_begin(const DeviceGraph& graph) { return graph.at_begin_; }
     static Ref<Storage>& key(DeviceGraph& graph) { return graph.key_; }
+    /// Records that the graph uses the random numbers of the default generator up to the state `now`.
+    static void count_draws(DeviceGraph& graph, const PhiloxKey& now) {
+        const PhiloxKey& begin = graph.at_begin_;
+        if (now.seed == begin.seed && now.offset > begin.offset)
+            graph.draws_ = std::max(graph.draws_, now.offset - begin.offset);
+    }
 };
 
 namespace {
@@ -127,6 +133,23 @@ void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxK
     call.random_base = static_cast<const PhiloxKey*>(Captures::key(*one->graph)->data());
 }
 
+void refuse_reseeding_in_capture(const char* what, PhiloxKey now, const PhiloxKey* next) {
+    Captures& all = Captures::get();
+    std::lock_guard lock(all.mutex);
+    for (const auto& one : all.list) {
+        const PhiloxKey& begin = Captures::at_begin(*one.graph);
+        RL_CHECK(
+            next && next->seed == begin.seed && next->offset >= begin.offset, throw_runtime,
+            "%s: the default generator cannot be seeded while a graph is being recorded, because every replay "
+            "continues the generator's sequence of random numbers\n"
+            "hint: seed the generator before the capture, or between the replays",
+            what);
+    }
+    // The generator may return to an earlier state of the capture. The numbers after this state have been drawn
+    // nevertheless.
+    for (const auto& one : all.list) Captures::count_draws(*one.graph, now);
+}
+
 void join_capture(uint64_t id, Device device, void* stream) {
     Captures& all = Captures::get();
     std::lock_guard lock(all.mutex);
@@ -183,6 +206,7 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
     pool_ = pool;
     stream_ = stream;
     at_begin_ = state_of(default_generator());
+    draws_ = 0;
     state_ = State::Capturing;
     several_streams.store(true, std::memory_order_relaxed);
     captures.fetch_add(1, std::memory_order_relaxed);
@@ -192,9 +216,9 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
 /// null.
 void DeviceGraph::finish_capture() {
     const PhiloxKey now = state_of(default_generator());
-    draws_ = now.seed == at_begin_.seed ? now.offset - at_begin_.offset : 0;
     Captures& all = Captures::get();
     std::lock_guard lock(all.mutex);
+    Captures::count_draws(*this, now);
     graph_memory(device_).end_capture(pool_);
     std::erase_if(all.list, [this](const Captures::One& one) { return one.graph == this; });
     captures.fetch_sub(1, std::memory_order_relaxed);

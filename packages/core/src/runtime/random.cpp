@@ -11,6 +11,7 @@
 
 #include "runtime/mersenne_twister.h"
 #include "rushlight/error.h"
+#include "rushlight/graphs.h"
 #include "rushlight/random_uses.h"
 
 namespace rushlight {
@@ -52,8 +53,8 @@ std::atomic<RandomStream>& chosen_stream() {
 RandomStream random_stream() { return chosen_stream().load(std::memory_order_relaxed); }
 
 void set_random_stream(RandomStream stream) {
-    chosen_stream().store(stream, std::memory_order_relaxed);
     default_generator().set_stream(stream);
+    chosen_stream().store(stream, std::memory_order_relaxed);
 }
 
 std::mutex& Generator::twister_mutex() {
@@ -76,6 +77,7 @@ Generator::~Generator() = default;
 void Generator::set_stream(RandomStream stream) {
     std::lock_guard lock(twister_mutex());
     if (stream_.load(std::memory_order_relaxed) == stream) return;
+    refuse_in_capture("set_stream(stream)", nullptr);
     const uint64_t seed = initial_seed();
     if (stream == RandomStream::Torch) {
         if (twister_) *twister_ = MersenneTwister(seed);
@@ -107,13 +109,25 @@ void Generator::store(State state) {
     for (State now; (now = exchange_if(seen, state)) != seen;) seen = now;
 }
 
+/// Raises RuntimeError if this is the default generator and a graph is being recorded, unless the new state `next` belongs
+/// to the sequence of random numbers that the graph continues.
+void Generator::refuse_in_capture(const char* what, const PhiloxKey* next) const {
+    if (!detail::captures.load(std::memory_order_relaxed)) return;
+    if (this != the_default.load(std::memory_order_relaxed)) return;
+    const State now = load();
+    detail::refuse_reseeding_in_capture(what, {static_cast<uint64_t>(now), static_cast<uint64_t>(now >> 64)},
+                                        next);
+}
+
 void Generator::manual_seed(uint64_t seed) {
+    refuse_in_capture("manual_seed(seed)", nullptr);
     count_use(*this);
     store(seed);
     if (stream() == RandomStream::Torch) *Draw(*this) = MersenneTwister(seed);
 }
 
 uint64_t Generator::seed() {
+    refuse_in_capture("seed()", nullptr);
     uint64_t fresh = 0;
     RL_CHECK(getrandom(&fresh, sizeof fresh, 0) == sizeof fresh, throw_runtime,
              "seed(): the system gave no entropy: %s", std::strerror(errno));
@@ -199,6 +213,8 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
     if (bytes.size() == MersenneTwister::kStateBytes) {
         MersenneTwister twister(0);
         const uint64_t offset = twister.restore(bytes.first<MersenneTwister::kStateBytes>());
+        const PhiloxKey next{twister.initial_seed(), offset};
+        refuse_in_capture("set_state(state)", &next);
         set_stream(RandomStream::Torch);
         *Draw(*this) = twister;
         return store(State{offset} << 64 | twister.initial_seed());
@@ -212,6 +228,8 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
     RL_CHECK(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0, throw_runtime,
              "set_state(state): the bytes are not a state of this generator\n"
              "hint: the state of another library or version cannot be restored; use manual_seed() instead");
+    const PhiloxKey next{saved.seed, saved.offset};
+    refuse_in_capture("set_state(state)", &next);
     set_stream(RandomStream::Philox);
     store(State{saved.offset} << 64 | saved.seed);
 }
