@@ -31,8 +31,8 @@ def same(device: torch.Tensor, host: torch.Tensor, tolerance: float = 0) -> None
     torch.testing.assert_close(device.cpu(), host, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-def compare(call, x: torch.Tensor) -> None:
-    """Compare the results of a call on both devices and, for a floating-point input, its gradients."""
+def compare(call, x: torch.Tensor, tolerance: float = 0) -> None:
+    """Compare the results of a call on both devices and, for a floating-point input, its gradients, with a tolerance."""
     results, gradients = [], []
     for device in ("cuda", "cpu"):
         leaf = x.to(device)
@@ -48,7 +48,7 @@ def compare(call, x: torch.Tensor) -> None:
     for got, wanted in zip(*results, strict=True):
         same(got, wanted)
     if gradients:
-        same(*gradients)
+        same(*gradients, tolerance)
 
 
 WINDOWS = [
@@ -107,7 +107,8 @@ def test_adaptive_pools(dtype, dims):
 def test_layouts(dims, layout):
     x = LAYOUTS[layout](example("float32", *shape_of(dims)))
     for pool in (f"max_pool{dims}d", f"avg_pool{dims}d"):
-        compare(lambda t: getattr(torch, pool)(t, 3, 2, 1), x)  # noqa: B023
+        # On the CPU, the gradients of the layout channels last are sums in another order.
+        compare(lambda t: getattr(torch, pool)(t, 3, 2, 1), x, 1e-6)  # noqa: B023
     for pool in (f"adaptive_max_pool{dims}d", f"adaptive_avg_pool{dims}d"):
         compare(lambda t: getattr(torch, pool)(t, (3,) * dims), x)  # noqa: B023
 
