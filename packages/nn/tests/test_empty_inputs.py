@@ -58,14 +58,17 @@ def test_no_positions(function, shape, target_shape):
 
 @pytest.mark.parametrize("dtype", [core.float32, core.float64, core.bfloat16])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_convolutions_without_input_channels(dtype, transposed):
+@pytest.mark.parametrize("size", [1, 2])
+def test_convolutions_without_input_channels(dtype, transposed, size):
     """The output is the bias, so the gradient of the bias counts the positions of the output."""
-    x = core.ones(2, 0, 4, 4, dtype=dtype, requires_grad=True)
-    shape = (0, 3, 2, 2) if transposed else (3, 0, 2, 2)
+    convolution = F.conv_transpose2d if transposed else F.conv2d
+    x = core.ones(2, 0, 5, 5, dtype=dtype, requires_grad=True)
+    shape = (0, 3, size, size) if transposed else (3, 0, size, size)
     weight = core.ones(shape, dtype=dtype, requires_grad=True)
     bias = core.arange(3).to(dtype).requires_grad_()
-    out = (F.conv_transpose2d if transposed else F.conv2d)(x, weight, bias)
+    out = convolution(x, weight, bias)
     assert out.eq(bias.reshape(3, 1, 1)).all()
+    assert convolution(x, weight).eq(0).all()
     out.sum().backward()
     assert bias.grad.tolist() == [out.numel() / 3] * 3
     assert (x.grad.shape, weight.grad.shape) == (x.shape, weight.shape)

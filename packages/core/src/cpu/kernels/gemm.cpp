@@ -370,13 +370,17 @@ void packed(const Gemm<T>& g, T* scratch) {
 template <class T>
 void set_to_init(const Gemm<T>& g) {
     constexpr int kL = kLanes<T>;
-    for (int64_t i = 0; i < g.m; ++i) {
-        const Epilogue<T> e = epilogue_at(g, i, 0);
-        for (int64_t j = 0; j < g.n; j += kL) {
-            const Lanes<T> lanes(min(kL, g.n - j));
-            store(g.c + i * g.c_row + j, finish(e, Vec<T>{}, 0, j, lanes), lanes);
+    for_runs(g.first_column, g.n, g.column_run, [&](int64_t column, int64_t count) {
+        const int64_t first = column - g.first_column;
+        for (int64_t i = 0; i < g.m; ++i) {
+            const Epilogue<T> e = epilogue_at(g, i, first);
+            T* const c = g.c + i * g.c_row + g.c_column(first);
+            for (int64_t j = 0; j < count; j += kL) {
+                const Lanes<T> lanes(min(kL, count - j));
+                store(c + j, finish(e, Vec<T>{}, 0, j, lanes), lanes);
+            }
         }
-    }
+    });
 }
 
 // --- products with a matrix b that was packed before --------------------------------------------------------
