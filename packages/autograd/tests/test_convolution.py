@@ -76,3 +76,18 @@ def test_weight_gradients_of_taps_that_never_read_a_bad_element_are_finite(chann
         [False, False, True],
         [True, True, True],
     ]
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.float64, core.bfloat16])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("size", [1, 2])
+def test_gradients_without_input_channels(dtype, transposed, size):
+    """The output is the bias, so the gradient of the bias counts the positions of the output."""
+    x = core.ones(2, 0, 5, 5, dtype=dtype, requires_grad=True)
+    shape = (0, 3, size, size) if transposed else (3, 0, size, size)
+    weight = core.ones(shape, dtype=dtype, requires_grad=True)
+    bias = core.ones(3, dtype=dtype, requires_grad=True)
+    out = (core.conv_transpose2d if transposed else core.conv2d)(x, weight, bias)
+    out.sum().backward()
+    assert bias.grad.tolist() == [out.numel() / 3] * 3
+    assert (x.grad.shape, weight.grad.shape) == (x.shape, weight.shape)

@@ -60,18 +60,12 @@ def test_no_positions(function, shape, target_shape):
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("size", [1, 2])
 def test_convolutions_without_input_channels(dtype, transposed, size):
-    """The output is the bias, so the gradient of the bias counts the positions of the output."""
     convolution = F.conv_transpose2d if transposed else F.conv2d
-    x = core.ones(2, 0, 5, 5, dtype=dtype, requires_grad=True)
-    shape = (0, 3, size, size) if transposed else (3, 0, size, size)
-    weight = core.ones(shape, dtype=dtype, requires_grad=True)
-    bias = core.arange(3).to(dtype).requires_grad_()
-    out = convolution(x, weight, bias)
-    assert out.eq(bias.reshape(3, 1, 1)).all()
+    x = core.ones(2, 0, 5, 5, dtype=dtype)
+    weight = core.ones((0, 3, size, size) if transposed else (3, 0, size, size), dtype=dtype)
+    bias = core.arange(3).to(dtype)
+    assert convolution(x, weight, bias).eq(bias.reshape(3, 1, 1)).all()
     assert convolution(x, weight).eq(0).all()
-    out.sum().backward()
-    assert bias.grad.tolist() == [out.numel() / 3] * 3
-    assert (x.grad.shape, weight.grad.shape) == (x.shape, weight.shape)
 
 
 def test_margin_ranking_loss_of_other_dimensions():
