@@ -828,3 +828,13 @@ def test_recorded_gradients_of_a_small_determinant_keep_their_digits() -> None:
     exact = gradients(matrix.detach().double().requires_grad_())
     assert (found[0] - exact[0]).abs().max() < 1e-6 * exact[0].abs().max()
     assert (found[1] - exact[1]).abs().max() < 1e-4 * exact[1].abs().max()
+
+
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16, core.float32, core.float64])
+@pytest.mark.parametrize("name", ["i1", "i1e"])
+def test_bessel_functions_rise_by_half_at_tiny_numbers(name: str, dtype: core.dtype) -> None:
+    """The results of subnormal numbers have no digits, so they must not be divided by their arguments."""
+    tiny = [0.0, 5e-324, -1e-310, 1e-45, -3e-42, 1e-39, 1e-31, 1e-20]
+    x = core.tensor(tiny, dtype=dtype, requires_grad=True)
+    getattr(core.special, name)(x).sum().backward()
+    assert x.grad.tolist() == [0.5] * len(tiny)

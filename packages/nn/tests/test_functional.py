@@ -665,3 +665,11 @@ def test_numbers_out_of_range_raise_the_error_of_pytorch():
             F.interpolate(x, scale_factor=factor, mode="bilinear")
     with pytest.raises(RuntimeError, match=r"smooth_l1_loss\(beta\)"):
         F.smooth_l1_loss(x, x, beta=-1.0)
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.float64, core.bfloat16, core.float16])
+@pytest.mark.parametrize("bounds", [(-1.0, math.nan), (math.nan, 1.0), (math.nan, math.nan)])
+def test_hardtanh_of_bounds_that_are_nan(dtype, bounds):
+    x = core.tensor([0.0, -0.0, 3.0, math.inf, math.nan], dtype=dtype)
+    assert F.hardtanh(x, *bounds).isnan().all()
+    assert core.clamp(x, *bounds).isnan().all()

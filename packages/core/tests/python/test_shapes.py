@@ -64,6 +64,9 @@ def test_tensordot_forms() -> None:
     # A dimension of size one is multiplied by the sum over the other operand's dimension.
     one = rl.randn(3, 1)
     assert rl.allclose(rl.tensordot(one, a, ([1], [1])), rl.einsum("ij,klm->ikm", one, a), atol=1e-5)
+    for dtype in (rl.int32, rl.uint8, rl.float16):  # the sum has the dtype of the operands
+        two, six = rl.ones(2, 1, dtype=dtype), rl.ones(3, 2, dtype=dtype)
+        assert rl.tensordot(two, six, ([1], [0])).equal(rl.full((2, 2), 3, dtype=dtype))
     with pytest.raises(RuntimeError, match="dims"):
         rl.tensordot(a, b, 4)
     with pytest.raises(RuntimeError, match="size 3"):

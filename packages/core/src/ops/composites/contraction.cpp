@@ -51,8 +51,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_
         if (m != n) (m == 1 ? alone_b : alone_a).push_back(m == 1 ? e : d);
     }
     // If a summed dimension has size 1 in one operand, the other operand is summed over that dimension first.
-    Tensor left = alone_a.empty() ? a : ops::sum(a, alone_a, true);
-    Tensor right = alone_b.empty() ? b : ops::sum(b, alone_b, true);
+    Tensor left = alone_a.empty() ? a : ops::sum(a, alone_a, true, a.dtype());
+    Tensor right = alone_b.empty() ? b : ops::sum(b, alone_b, true, b.dtype());
     int64_t rows = 1, columns = 1, depth = 1;
     for (int64_t d = 0; d < a.dim(); ++d) {
         if (summed_a[d]) continue;

@@ -186,8 +186,11 @@ inline T limit(Scalar v) {
 template <class T>
 struct Hardtanh {
     T low, high;
-    explicit Hardtanh(const Scalar* p) : low(limit<T>(p[0])), high(limit<T>(p[1])) {}
-    RL_HD T operator()(T x) const { return between(x, low, high); }
+    explicit Hardtanh(const Scalar* p) : low(limit<T>(p[0])), high(limit<T>(p[1])) {
+        if (low != low) high = low;
+    }
+    // As in clamp, the result is NaN if a bound is NaN.
+    RL_HD T operator()(T x) const { return high != high ? high : between(x, low, high); }
 };
 template <class T>
 struct HardtanhBackward {
