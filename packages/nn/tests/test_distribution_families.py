@@ -268,3 +268,17 @@ def test_straight_through():
 @pytest.mark.parametrize(("concentration", "expected"), [(0.5, math.inf), (1.0, 0.0), (2.0, -math.inf)])
 def test_the_density_of_gamma_at_a_number(concentration, expected):
     assert float(D.Gamma(concentration, 1.0).log_prob(0)) == expected
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1e-20, 0.5])
+def test_generalized_pareto_at_infinity(concentration):
+    dist = D.GeneralizedPareto(t(0.0), t(1.0), t(concentration))
+    assert dist.icdf(t(1.0)).item() == math.inf
+    assert dist.cdf(t(math.inf)).item() == 1
+    assert dist.log_survival_function(t(math.inf)).item() == -math.inf
+    assert dist.log_prob(t(math.inf)).item() == -math.inf
+
+
+def test_generalized_pareto_of_numbers_whose_square_overflows():
+    dist = D.GeneralizedPareto(0.0, 1.0, 0.0)
+    assert dist.cdf(core.tensor(1e30)).item() == 1

@@ -95,8 +95,10 @@ class GeneralizedPareto(Distribution):
     def _above(self, log_survival: Tensor) -> Tensor:
         """Return the value that a sample exceeds with the probability exp(log_survival)."""
         curved, xi, nearly = self._split()
-        flat = -log_survival + 0.5 * nearly * log_survival.square()  # a series, which has a gradient
-        steps = core.where(curved, (-xi * log_survival).expm1() / xi, flat)
+        # This series has a gradient. At the end of the support, its second term would be 0 * inf.
+        finite = core.where(log_survival.isfinite(), log_survival, 0.0)
+        flat = -log_survival + 0.5 * nearly * finite * finite
+        steps = core.where(curved, (-xi * core.where(curved, log_survival, 0.0)).expm1() / xi, flat)
         return self.loc + self.scale * steps
 
     def log_survival_function(self, value: Tensor) -> Tensor:
@@ -106,7 +108,8 @@ class GeneralizedPareto(Distribution):
         curved, xi, nearly = self._split()
         z = (value - self.loc) / self.scale
         log = (xi * core.where(curved, z, 0.0)).clamp(min=-1).log1p()
-        return core.where(curved, -log / xi, 0.5 * nearly * z.square() - z)
+        finite = core.where(z.isfinite(), z, 0.0)  # see _above
+        return core.where(curved, -log / xi, 0.5 * nearly * finite * finite - z)
 
     def log_prob(self, value: Tensor) -> Tensor:
         # The density is S(z)^(1 + xi) / scale. For xi = -1 it is uniform, and S may be 0.
