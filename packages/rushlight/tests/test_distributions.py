@@ -227,3 +227,32 @@ def test_vmap_draws() -> None:
         torch.func.grad(lambda a: D.Gamma(a, t(1.0), validate_args=False).rsample()), randomness="different"
     )(shapes)
     assert bool((slopes > 0).all())
+
+
+@pytest.mark.parametrize(
+    ("make", "moment", "poles", "other"),
+    [
+        (lambda a, s: D.Pareto(s, a), "mean", [0.5, 1.0], 2.0),
+        (lambda a, s: D.Pareto(s, a), "variance", [0.5, 1.0, 1.5, 2.0], 3.0),
+        (lambda a, s: D.GeneralizedPareto(0.0, s, a), "mean", [1.0, 2.0], 0.5),
+        (lambda a, s: D.GeneralizedPareto(0.0, s, a), "variance", [0.5, 1.0, 2.0], 0.25),
+        (lambda a, s: D.StudentT(a, 0.0, s), "variance", [0.5, 1.0, 1.5, 2.0], 3.0),
+        (lambda a, s: D.FisherSnedecor(s, a), "variance", [1.0, 2.0, 3.0, 4.0], 5.0),
+        (lambda a, s: D.FisherSnedecor(s, a), "mean", [1.0, 2.0], 3.0),
+        (lambda a, s: D.InverseGamma(a, s), "mean", [0.5, 1.0], 2.0),
+        (lambda a, s: D.InverseGamma(a, s), "variance", [0.5, 1.0, 2.0], 3.0),
+    ],
+)
+def test_gradients_of_infinite_moments_are_zero(
+    make: Callable[..., Any], moment: str, poles: list[float], other: float
+) -> None:
+    shape = t([*poles, other], grad=True)
+    scale = t([2.0] * (len(poles) + 1), grad=True)
+    value = getattr(make(shape, scale), moment)
+    assert value.isfinite().tolist() == [False] * len(poles) + [True]
+    slopes = torch.autograd.grad(value[value.isfinite()].sum(), (shape, scale), allow_unused=True)
+    alone = t([other], grad=True), t([2.0], grad=True)
+    expected = torch.autograd.grad(getattr(make(*alone), moment).sum(), alone, allow_unused=True)
+    for slope, last in zip(slopes, expected, strict=True):
+        if last is not None:
+            assert slope.tolist() == [0.0] * len(poles) + last.tolist()

@@ -53,8 +53,9 @@ class FisherSnedecor(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        mean = self.df2 / (self.df2 - 2)
-        return core.where(self.df2 > 2, mean, float("nan"))
+        finite = self.df2 > 2
+        n = core.where(finite, self.df2, 3.0)  # see Note [Gradients of infinite moments]
+        return core.where(finite, n / (n - 2), float("nan"))
 
     @property
     def mode(self) -> Tensor:
@@ -63,9 +64,11 @@ class FisherSnedecor(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        m, n = self.df1, self.df2
+        m = self.df1
+        finite = self.df2 > 4
+        n = core.where(finite, self.df2, 5.0)  # see Note [Gradients of infinite moments]
         variance = 2 * n.square() * (m + n - 2) / (m * (n - 2).square() * (n - 4))
-        return core.where(n > 4, variance, float("nan"))
+        return core.where(finite, variance, float("nan"))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         first, second = (Gamma(df / 2, df / 2, validate_args=False) for df in (self.df1, self.df2))

@@ -77,8 +77,9 @@ class GeneralizedPareto(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        mean = self.loc + self.scale / (1 - self.concentration)
-        return core.where(self.concentration < 1, mean, math.nan)
+        finite = self.concentration < 1
+        xi = core.where(finite, self.concentration, 0.0)  # see Note [Gradients of infinite moments]
+        return core.where(finite, self.loc + self.scale / (1 - xi), math.nan)
 
     @property
     def mode(self) -> Tensor:
@@ -86,8 +87,9 @@ class GeneralizedPareto(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        variance = self.scale.square() / ((1 - self.concentration).square() * (1 - 2 * self.concentration))
-        return core.where(self.concentration < 0.5, variance, math.nan)
+        finite = self.concentration < 0.5
+        xi = core.where(finite, self.concentration, 0.0)  # see Note [Gradients of infinite moments]
+        return core.where(finite, self.scale.square() / ((1 - xi).square() * (1 - 2 * xi)), math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(open_uniform(self._extended_shape(sample_shape), self.loc))

@@ -59,8 +59,9 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        a = self.concentration
-        return core.where(a > 1, self.rate / (a - 1), float("inf"))
+        finite = self.concentration > 1
+        a = core.where(finite, self.concentration, 2.0)  # see Note [Gradients of infinite moments]
+        return core.where(finite, self.rate / (a - 1), float("inf"))
 
     @property
     def mode(self) -> Tensor:
@@ -68,8 +69,9 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        a = self.concentration
-        return core.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), float("inf"))
+        finite = self.concentration > 2
+        a = core.where(finite, self.concentration, 3.0)  # see Note [Gradients of infinite moments]
+        return core.where(finite, self.rate.square() / ((a - 1).square() * (a - 2)), float("inf"))
 
     def entropy(self) -> Tensor:
         a = self.concentration

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Pareto"]
 
+# Note [Gradients of infinite moments]
+#
+# Where the mean or the variance of a distribution is infinite or undefined, where() selects a constant instead of the
+# formula, and passes the gradient 0 to the formula. At a pole of the formula, such as alpha = 2 for the variance here,
+# this 0 would be multiplied by an infinite derivative, which is NaN. Therefore, the formula is computed there with
+# another parameter, whose moment is finite.
+
 
 class Pareto(TransformedDistribution):
     """The Pareto distribution of numbers above `scale`.
@@ -60,7 +67,9 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        return core.where(self.alpha > 1, self.alpha * self.scale / (self.alpha - 1), math.inf)
+        finite = self.alpha > 1
+        a = core.where(finite, self.alpha, 2.0)  # see Note [Gradients of infinite moments]
+        return core.where(finite, a * self.scale / (a - 1), math.inf)
 
     @property
     def mode(self) -> Tensor:
@@ -68,8 +77,9 @@ class Pareto(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        a = self.alpha
-        return core.where(a > 2, self.scale.square() * a / ((a - 1).square() * (a - 2)), math.inf)
+        finite = self.alpha > 2
+        a = core.where(finite, self.alpha, 3.0)  # see Note [Gradients of infinite moments]
+        return core.where(finite, self.scale.square() * a / ((a - 1).square() * (a - 2)), math.inf)
 
     def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

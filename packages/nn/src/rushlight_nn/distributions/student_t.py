@@ -68,8 +68,10 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        finite = self.scale.square() * self.df / (self.df - 2)
-        return core.where(self.df > 2, finite, core.where(self.df > 1, math.inf, math.nan).to(finite.dtype))
+        finite = self.df > 2
+        df = core.where(finite, self.df, 3.0)  # see Note [Gradients of infinite moments]
+        variance = self.scale.square() * df / (df - 2)
+        return core.where(finite, variance, core.where(self.df > 1, math.inf, math.nan).to(variance.dtype))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         # A normal variable divided by the root of a chi-squared variable that is divided by its degrees of freedom.
