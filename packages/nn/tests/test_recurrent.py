@@ -69,6 +69,20 @@ def test_packing_with_another_default_device():
     assert again.data.tolist() == packed.data.tolist()
 
 
+@pytest.mark.parametrize("padding_side", ["left", "right"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("int64", "float32"), ("float32", "float64"), ("float64", "float32"), ("bool", "int64")],
+)
+def test_padded_sequences_have_the_dtype_of_the_first(first, second, padding_side):
+    parts = [core.ones(2, dtype=getattr(core, first)), core.tensor([1.5]).to(getattr(core, second))]
+    padded = rnn.pad_sequence(parts, batch_first=True, padding_side=padding_side)
+    assert padded.dtype == parts[0].dtype
+    number = parts[1].to(padded.dtype).item()
+    assert padded.tolist() == [[1, 1], [0, number] if padding_side == "left" else [number, 0]]
+    assert rnn.pack_sequence(parts).data.dtype == parts[0].dtype
+
+
 def test_packing_and_padding():
     parts = [core.arange(6.0).view(3, 2), core.ones(1, 2), core.zeros(2, 2)]
     padded = rnn.pad_sequence(parts, batch_first=True, padding_value=-1)

@@ -269,7 +269,7 @@ def pad_sequence(
     """Pad sequences of different lengths to one length, and stack them.
 
     Args:
-        sequences: the tensors.
+        sequences: the tensors. They are converted to the dtype and the device of the first one.
         batch_first: whether to return the batch as the first dimension instead of the second.
         padding_value: the value with which shorter sequences are padded.
         padding_side: the side on which sequences are padded, "right" or "left".
@@ -303,6 +303,7 @@ def pad_sequence(
     time = max(part.shape[0] for part in parts)
     padded = []
     for part in parts:
+        part = part.to(parts[0].device, parts[0].dtype)
         missing = time - part.shape[0]
         if missing:
             padding = core.full((missing, *rest), padding_value, dtype=part.dtype, device=part.device)
