@@ -321,3 +321,17 @@ def test_bags_without_indices_have_a_gradient(mode: str) -> None:
         assert bags.tolist() == [[0.0] * 3] * len(offsets)
         bags.sum().backward()
         assert not weight.grad.any()
+
+
+@pytest.mark.parametrize("averages", [False, True])
+@pytest.mark.parametrize("shape", [(2, 4, 0, 4), (0, 4, 2, 4), (2, 0, 3, 3), (4, 0, 2)])
+def test_instance_norm_of_nothing_has_a_gradient(shape: tuple[int, ...], averages: bool) -> None:
+    channels = shape[-3]
+    layer = rushlight.nn.InstanceNorm2d(channels, affine=True, track_running_stats=averages)
+    x = rushlight.zeros(shape, requires_grad=True)
+    result = layer(x)
+    assert result.shape == shape
+    result.sum().backward()
+    assert layer.weight.grad.tolist() == [0.0] * channels
+    assert layer.bias.grad.tolist() == [0.0] * channels
+    assert x.grad.shape == shape

@@ -230,19 +230,21 @@ def instance_norm(
             "instance_norm(input): Expected more than 1 spatial element when training, got input size "
             f"{input.shape}"
         )
-    if input.numel() == 0:
-        return input.clone()
     batch, channels = input.shape[:2]
-    if running_mean is None or running_var is None:
+    if input.numel() == 0:
+        result = input.clone()  # without statistics
+    elif running_mean is None or running_var is None:
         return _group_norm(input, channels, weight, bias, eps)
-    # Treat the channels of all samples as channels of one sample, and store the mean of the updated statistics.
-    means, variances = running_mean.repeat(batch), running_var.repeat(batch)
-    flat = input.reshape(1, batch * channels, *input.shape[2:])
-    result = _batch_norm(flat, None, None, means, variances, True, momentum, eps, True).reshape(input.shape)
-    with core.no_grad():
-        running_mean.copy_(means.reshape(batch, channels).mean(0))
-        running_var.copy_(variances.reshape(batch, channels).mean(0))
-    per_channel = (-1, *(1,) * (input.dim() - 2))
+    else:
+        # Treat the channels of all samples as channels of one sample, and store the mean of the updated statistics.
+        means, variances = running_mean.repeat(batch), running_var.repeat(batch)
+        flat = input.reshape(1, batch * channels, *input.shape[2:])
+        result = _batch_norm(flat, None, None, means, variances, True, momentum, eps, True)
+        result = result.reshape(input.shape)
+        with core.no_grad():
+            running_mean.copy_(means.reshape(batch, channels).mean(0))
+            running_var.copy_(variances.reshape(batch, channels).mean(0))
+    per_channel = (channels, *(1,) * (input.dim() - 2))
     if weight is not None:
         result = result * weight.reshape(per_channel)
     return result if bias is None else result + bias.reshape(per_channel)
