@@ -267,6 +267,22 @@ def test_dropout():
 
 
 @pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize("dtype", [core.int64, core.uint8, core.bool, core.float32, core.complex64])
+@pytest.mark.parametrize(
+    ("name", "dims"),
+    [("dropout", 1), ("dropout1d", 3), ("dropout2d", 4), ("dropout3d", 5)]
+    + [("alpha_dropout", 1), ("feature_alpha_dropout", 3)],
+)
+def test_dropping_everything_preserves_the_dtype(name, dims, dtype, inplace):
+    x = core.ones((2,) * dims, dtype=dtype)
+    y = getattr(F, name)(x, 1.0, training=True, inplace=inplace)
+    assert (y is x) == inplace
+    assert y.dtype == dtype
+    assert y.shape == x.shape
+    assert not y.any()
+
+
+@pytest.mark.parametrize("inplace", [False, True])
 @pytest.mark.parametrize(
     ("function", "shape", "counted"),
     [

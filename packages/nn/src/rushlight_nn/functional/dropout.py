@@ -14,6 +14,12 @@ _dropout = operator("dropout")
 _dropout_ = operator("dropout_")
 
 
+def _drop_all(input: Tensor, inplace: bool) -> Tensor:
+    """Multiply by a zero of the dtype of `input`, which preserves the dtype of integers and booleans."""
+    zero = core.zeros((), dtype=input.dtype, device=input.device)
+    return input.mul_(zero) if inplace else input * zero
+
+
 @overridable
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability `p`, and scale the remaining elements by 1 / (1 - p) (Srivastava et al. 2014).
@@ -35,6 +41,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         True
     """
     check_probability("dropout", p)
+    if training and p == 1.0 and not input.is_floating_point():  # _dropout would convert integers
+        return _drop_all(input, inplace)
     if inplace:  # do not write if nothing changes, because the tensor may be saved for the backward pass
         return _dropout_(input, p, training) if training and p > 0.0 else input
     return _dropout(input, p, training)
@@ -48,6 +56,8 @@ def _drop_channels(
         return input
     if input.dim() < leading:
         raise RuntimeError(f"{function}(input): got {input.dim()} dimensions, needs at least {leading}")
+    if p == 1.0 and not input.is_floating_point():
+        return _drop_all(input, inplace)
     shape = (*input.shape[:leading], *(1,) * (input.dim() - leading))
     kept = _dropout(core.ones(shape, dtype=input.dtype, device=input.device), p, True)
     return input.mul_(kept) if inplace else input * kept
@@ -153,7 +163,7 @@ _SELU_LOWEST = -1.7580993408473766
 
 def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: bool) -> Tensor:
     if p == 1.0:
-        return input.mul_(0) if inplace else input * 0
+        return _drop_all(input, inplace)
     a = ((1 - p) * (1 + p * _SELU_LOWEST**2)) ** -0.5
     b = -a * _SELU_LOWEST * p
     kept = core.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
