@@ -244,6 +244,21 @@ def test_flatten_and_unflatten():
         nn.Unflatten("dim", (2, 2))
 
 
+def test_unflatten_of_nothing():
+    assert tuple(nn.Unflatten(1, (2, -1))(core.zeros(0, 4)).shape) == (0, 2, 2)
+    assert tuple(nn.Unflatten(-1, (-1, 2))(core.zeros(3, 0, 4)).shape) == (3, 0, 2, 2)
+    assert tuple(nn.Unflatten(1, (-1, 2))(core.zeros(3, 0)).shape) == (3, 0, 2)
+
+
+def test_unflatten_needs_a_dimension_and_its_size():
+    with pytest.raises(IndexError, match="dim"):
+        nn.Unflatten(2, (2, 2))(core.zeros(3, 4))
+    with pytest.raises(RuntimeError, match="product"):
+        nn.Unflatten(1, (2, -1))(core.zeros(4, 3))
+    with pytest.raises(RuntimeError, match="product"):
+        nn.Unflatten(0, (1, 2))(core.zeros(3, 2, 3))
+
+
 @pytest.mark.parametrize(
     ("layer", "function", "arguments"),
     [

@@ -68,9 +68,7 @@ class Unflatten(Module):
         self.unflattened_size: tuple[int, ...] = tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
-        dim = self.dim + input.dim() if self.dim < 0 else self.dim
-        shape = tuple(input.shape)
-        return input.reshape(shape[:dim] + self.unflattened_size + shape[dim + 1 :])
+        return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
