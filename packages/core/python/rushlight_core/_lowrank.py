@@ -44,7 +44,7 @@ def svd_lowrank(
     Args:
         A: matrices of shape (..., m, n).
         q: the number of singular values to compute, which should be somewhat larger than the rank of the
-            matrices.
+            matrices. At most min(m, n) are computed.
         niter: the number of subspace iterations, at least 0; more iterations increase the accuracy.
         M: a matrix that is subtracted from A. The shape of M broadcasts to the shape of A. The matrix A - M
             is never stored.
@@ -55,7 +55,8 @@ def svd_lowrank(
         >>> S  # |(1, 2)| · |(2, 1, 2)|
         tensor([6.7082])
     """
-    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    niter = 2 if niter is None else niter
+    q = min([6 if q is None else q, *A.shape[-2:]])
     _check("svd_lowrank", A, q, niter)
     if M is not None:
         M = M.expand(A.shape)

@@ -311,12 +311,17 @@ def test_low_rank() -> None:
     mean = a.mean(-2, True)
     _, s, _ = rl.pca_lowrank(a, q=3)
     near(s, rl.linalg.svdvals(a - mean)[:, :3])
+    for shape in ((3, 2), (2, 3), (0, 3), (2, 0)):  # there are fewer singular values than the default of q
+        u, s, v = rl.svd_lowrank(rl.ones(shape))
+        least = min(shape)
+        assert (u.shape, s.shape, v.shape) == ((shape[0], least), (least,), (shape[1], least))
     u, s, v = rl.svd_lowrank(a, q=5, M=mean)
     near(u * s[:, None, :] @ v.mT, a - mean)
     for call in (
-        lambda: rl.svd_lowrank(a, q=21),
+        lambda: rl.svd_lowrank(a, q=-1),
         lambda: rl.pca_lowrank(a, niter=-1),
         lambda: rl.svd_lowrank(a[0, 0]),
+        lambda: rl.svd_lowrank(rl.tensor(1.0)),
     ):
         with pytest.raises(ValueError, match="lowrank"):
             call()
