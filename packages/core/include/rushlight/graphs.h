@@ -85,10 +85,6 @@ void keep_in_capture(const Storage& storage, Device device, void* stream);
 /// If the stream of `call` is captured, makes the kernel read its random key from the device's memory when it is
 /// replayed.
 void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxKey& key);
-/// Called before the default generator changes from the state `now` to the state `next`, or to another sequence of random
-/// numbers if `next` is null. Raises RuntimeError if a graph is being recorded and the new state does not belong to the
-/// sequence that the graph continues. `what` is the name of the function that changes the state.
-void refuse_reseeding_in_capture(const char* what, PhiloxKey now, const PhiloxKey* next);
 /// Returns the number of the capture that records `stream`, or 0 if the stream is not captured.
 uint64_t capture_of(Device device, void* stream);
 /// Adds `stream`, which waits for an event of capture `id`, to that capture if the capture is still under way.

@@ -46,6 +46,13 @@ struct TwisterSnapshot {
     std::unique_ptr<Words> words;
 };
 
+namespace detail {
+/// If not null, this function is called before the default generator changes from the state `now` to the state `next`, or
+/// to another sequence of random numbers if `next` is null. It may raise an error that refuses the change. `what` is the
+/// name of the function that changes the state.
+extern RL_API std::atomic<void (*)(const char* what, PhiloxKey now, const PhiloxKey* next)> reseeding_check;
+}  // namespace detail
+
 /// A seed and the number of streams reserved since the seed was set. A generator is thread-safe without a lock, and
 /// therefore also safe across a fork: the child process starts with a copy of the parent's state.
 class RL_API Generator final : public RefCounted {
@@ -110,7 +117,7 @@ class RL_API Generator final : public RefCounted {
     static std::mutex& twister_mutex();
 
     State load() const;
-    void refuse_in_capture(const char* what, const PhiloxKey* next) const;
+    void check_reseeding(const char* what, const PhiloxKey* next) const;
     State exchange_if(State expected, State desired) const;
     void store(State state);
 

@@ -133,7 +133,10 @@ void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxK
     call.random_base = static_cast<const PhiloxKey*>(Captures::key(*one->graph)->data());
 }
 
-void refuse_reseeding_in_capture(const char* what, PhiloxKey now, const PhiloxKey* next) {
+// Raises RuntimeError if a graph is being recorded and the new state of the default generator does not belong to the
+// sequence that the graph continues.
+static void refuse_reseeding_in_capture(const char* what, PhiloxKey now, const PhiloxKey* next) {
+    if (!captures.load(std::memory_order_relaxed)) return;
     Captures& all = Captures::get();
     std::lock_guard lock(all.mutex);
     for (const auto& one : all.list) {
@@ -210,6 +213,7 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
     state_ = State::Capturing;
     several_streams.store(true, std::memory_order_relaxed);
     captures.fetch_add(1, std::memory_order_relaxed);
+    reseeding_check.store(refuse_reseeding_in_capture, std::memory_order_relaxed);
 }
 
 /// Ends the capture and removes it from the list of captures. Afterwards the backend's graph is either complete or

@@ -11,7 +11,6 @@
 
 #include "runtime/mersenne_twister.h"
 #include "rushlight/error.h"
-#include "rushlight/graphs.h"
 #include "rushlight/random_uses.h"
 
 namespace rushlight {
@@ -77,7 +76,7 @@ Generator::~Generator() = default;
 void Generator::set_stream(RandomStream stream) {
     std::lock_guard lock(twister_mutex());
     if (stream_.load(std::memory_order_relaxed) == stream) return;
-    refuse_in_capture("set_stream(stream)", nullptr);
+    check_reseeding("set_stream(stream)", nullptr);
     const uint64_t seed = initial_seed();
     if (stream == RandomStream::Torch) {
         if (twister_) *twister_ = MersenneTwister(seed);
@@ -109,25 +108,24 @@ void Generator::store(State state) {
     for (State now; (now = exchange_if(seen, state)) != seen;) seen = now;
 }
 
-/// Raises RuntimeError if this is the default generator and a graph is being recorded, unless the new state `next` belongs
-/// to the sequence of random numbers that the graph continues.
-void Generator::refuse_in_capture(const char* what, const PhiloxKey* next) const {
-    if (!detail::captures.load(std::memory_order_relaxed)) return;
-    if (this != the_default.load(std::memory_order_relaxed)) return;
+constinit std::atomic<void (*)(const char*, PhiloxKey, const PhiloxKey*)> detail::reseeding_check{nullptr};
+
+void Generator::check_reseeding(const char* what, const PhiloxKey* next) const {
+    const auto check = detail::reseeding_check.load(std::memory_order_relaxed);
+    if (!check || this != the_default.load(std::memory_order_relaxed)) return;
     const State now = load();
-    detail::refuse_reseeding_in_capture(what, {static_cast<uint64_t>(now), static_cast<uint64_t>(now >> 64)},
-                                        next);
+    check(what, {static_cast<uint64_t>(now), static_cast<uint64_t>(now >> 64)}, next);
 }
 
 void Generator::manual_seed(uint64_t seed) {
-    refuse_in_capture("manual_seed(seed)", nullptr);
+    check_reseeding("manual_seed(seed)", nullptr);
     count_use(*this);
     store(seed);
     if (stream() == RandomStream::Torch) *Draw(*this) = MersenneTwister(seed);
 }
 
 uint64_t Generator::seed() {
-    refuse_in_capture("seed()", nullptr);
+    check_reseeding("seed()", nullptr);
     uint64_t fresh = 0;
     RL_CHECK(getrandom(&fresh, sizeof fresh, 0) == sizeof fresh, throw_runtime,
              "seed(): the system gave no entropy: %s", std::strerror(errno));
@@ -214,7 +212,7 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
         MersenneTwister twister(0);
         const uint64_t offset = twister.restore(bytes.first<MersenneTwister::kStateBytes>());
         const PhiloxKey next{twister.initial_seed(), offset};
-        refuse_in_capture("set_state(state)", &next);
+        check_reseeding("set_state(state)", &next);
         set_stream(RandomStream::Torch);
         *Draw(*this) = twister;
         return store(State{offset} << 64 | twister.initial_seed());
@@ -229,7 +227,7 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
              "set_state(state): the bytes are not a state of this generator\n"
              "hint: the state of another library or version cannot be restored; use manual_seed() instead");
     const PhiloxKey next{saved.seed, saved.offset};
-    refuse_in_capture("set_state(state)", &next);
+    check_reseeding("set_state(state)", &next);
     set_stream(RandomStream::Philox);
     store(State{saved.offset} << 64 | saved.seed);
 }
