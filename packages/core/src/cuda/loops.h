@@ -52,8 +52,8 @@ struct ReducedPart {
     int dims;
     int64_t n;
     int64_t sizes[kLoopDims], strides[kLoopDims];
-    int64_t first,
-        offset;  // index of the first element, and its distance in bytes from the first element of all parts
+    int64_t first;  // the index of the part's first element
+    int64_t offset;  // its distance in bytes from the first element of all parts
 };
 
 /// A reduction. Each of `count` results is computed from `n` elements. Strides are in bytes, and the dimensions are in

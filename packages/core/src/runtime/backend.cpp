@@ -175,8 +175,8 @@ void watch_forks() {
                 const_cast<Attached*>(lost)->forked = true;
                 of_the_parent[i] = lost;
             }
-            captures.store(
-                0, std::memory_order_relaxed);  // the parent's captures, which do not concern the child
+            // The captures of the parent do not concern the child.
+            captures.store(0, std::memory_order_relaxed);
         });
     });
 }
