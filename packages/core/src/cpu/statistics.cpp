@@ -9,6 +9,7 @@
 #include "cpu/contiguous.h"
 #include "cpu/ordered_rows.h"
 #include "cpu/statistics_kernels.h"
+#include "ops/functors/searching.h"
 #include "rushlight/error.h"
 #include "rushlight/half.h"
 #include "rushlight/parallel.h"
@@ -127,7 +128,7 @@ void count_parts(const View& out, const View& input, int64_t bins, double min, d
     count_positions(n, bins, counts, [&](int64_t i) -> int64_t {
         const C v = static_cast<C>(x[i]);
         if (!(v >= low && v <= high)) return -1;
-        return std::min(static_cast<int64_t>((v - low) * static_cast<C>(bins) / (high - low)), bins - 1);
+        return functors::equal_part(v, low, high, bins);
     });
     for (int64_t b = 0; b < bins; ++b) out.as<T>()[b] = static_cast<T>(static_cast<C>(counts[b]));
 }

@@ -66,6 +66,15 @@ def test_meta_tensors_need_edges_that_depend_on_no_values() -> None:
     assert core.histc(x, 7).shape == (7,)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_histc_counts_numbers_near_the_largest(dtype: str) -> None:
+    most = float(np.finfo(dtype).max)
+    x = np.array([-most, -most / 2, 3.0, most / 3, most], dtype)
+    for values in (x, x[2:], x / 4):
+        expected = np.histogram(values.astype(np.longdouble), 5)[0]
+        np.testing.assert_array_equal(core.histc(core.tensor(values), 5).numpy(), expected)
+
+
 def test_points_outside_of_the_grid_are_not_counted() -> None:
     points = core.tensor([[0.5, 0.5], [float("nan"), 0.5], [2.0, 0.5], [0.5, -9.0], [1.0, 1.0]])
     weight = core.tensor([2.0, float("inf"), float("nan"), 5.0, 4.0])

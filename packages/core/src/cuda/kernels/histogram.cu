@@ -9,6 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
+using functors::equal_part;
 using functors::first_position;
 
 // --- Bins -------------------------------------------------------------------------------------------
@@ -137,12 +138,8 @@ struct RangeKeys {
     __device__ void operator()(int64_t i) const {
         const Span<C> span = found ? *found : given;
         const C v = static_cast<C>(in[i]);
-        int64_t at = bins;
-        if (v >= span.low && v <= span.high) {
-            at = static_cast<int64_t>((v - span.low) * static_cast<C>(bins) / (span.high - span.low));
-            at = at < bins - 1 ? at : bins - 1;
-        }
-        keys[i] = static_cast<uint64_t>(at);
+        const bool inside = v >= span.low && v <= span.high;
+        keys[i] = static_cast<uint64_t>(inside ? equal_part(v, span.low, span.high, bins) : bins);
     }
 };
 

@@ -1,7 +1,8 @@
-// Positions in sorted sequences.
+// Positions in sorted sequences and in equal parts of a range.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "rushlight/export.h"
 
@@ -28,6 +29,17 @@ RL_HD inline int64_t first_position(int64_t n, Stays stays) {
 template <class C>
 RL_HD inline bool goes_behind(C value, C element, bool right) {
     return right ? !(element > value) : !(element >= value);
+}
+
+/// Returns the one of `parts` equal parts of [low, high] that contains `value`, which must be in that range. The last part
+/// includes `high`.
+template <class C>
+RL_HD inline int64_t equal_part(C value, C low, C high, int64_t parts) {
+    const C count = static_cast<C>(parts);
+    // A large range is scaled down, so that the product below does not overflow.
+    const C scale = (high - low) * count <= std::numeric_limits<C>::max() ? C(1) : C(0.5) / count;
+    const C position = (value * scale - low * scale) * count / (high * scale - low * scale);
+    return position < count ? static_cast<int64_t>(position) : parts - 1;
 }
 
 }  // namespace
