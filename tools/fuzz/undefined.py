@@ -529,6 +529,8 @@ class Undefined:
         if op in ("atan2", "margin_ranking_loss", "soft_margin_loss"):
             return any(v.dtype == np.uint8 for v in values)  # PyTorch negates uint8, which wraps around
         if op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
+            if self.draft.mode not in ("plain", "vmap") and values and not (values[0] > 0).all():
+                return True  # the derivative with respect to the first argument is NaN at 0
             return not all((v >= 0).all() for v in values if v.dtype.kind != "c")
         if op in ("signbit", "copysign"):
             return any(map(self._has_nan, tensors))  # the sign of NaN is not determined
