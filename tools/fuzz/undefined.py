@@ -508,8 +508,8 @@ class Undefined:
             # PyTorch reads beyond pivots of another shape.
             return values[1].shape[:-1] != values[0].shape[:-2] or not values[1].size
         if op == "native_batch_norm":
-            # PyTorch reads running statistics even if they are missing.
-            return len(values) < 3 and any(v is False for v in given)
+            # PyTorch reads running statistics even if they are missing, and accepts some inputs without channels.
+            return (len(values) < 3 and any(v is False for v in given)) or any(v.ndim < 2 for v in values[:1])
         if op == "multilabel_margin_loss":
             return not all(v.size for v in values)  # PyTorch reads missing elements
         if op in (
