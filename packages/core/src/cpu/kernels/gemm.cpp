@@ -1,9 +1,10 @@
-// The matrix product. One of four algorithms is chosen by shapes and strides only, so that the result depends on
+// The matrix product. One of these algorithms is chosen by shapes and strides only, so that the result depends on
 // neither the number of threads nor the machine's load.
 //
 //   in place   a and b are read without copies; for small products
 //   stream     few rows of a: b is read once, row after row
 //   dot        both operands are contiguous along k (x times a transposed weight) and one side is short
+//   transposed the same with more rows of a: they are packed, and b is read in place
 //   packed     everything else: blocks of a and panels of b are copied into cache in the order of use (the
 //              blocking is that of Goto and van de Geijn, "Anatomy of high-performance matrix
 //              multiplication", 2008)
@@ -130,6 +131,72 @@ void dot_blocks(const Gemm<T>& g) {
     });
 }
 
+// --- transposed --------------------------------------------------------------------------------------------
+
+// Maximum number of rows of a, so that they stay in cache.
+constexpr int64_t kTransposedRows = 64;
+// The widest panel of rows of a, in vectors.
+constexpr int64_t kRowVectors = max_vectors(kStridedRows);
+
+// Whether the vectors have few unused lanes. Sixteen registers hold so few inner products that more unused lanes pay off.
+template <class T>
+bool fills_vectors(int64_t rows) {
+    return kRegisters == 32 ? 5 * rows >= 4 * round_up(rows, kLanes<T>) : rows > kLanes<T>;
+}
+
+// Number of elements of scratch memory: the rows of a, padded to whole vectors.
+template <class T>
+int64_t transposed_scratch(const Gemm<T>& g) {
+    return round_up(min(g.m, kTransposedRows), kLanes<T>) * g.k;
+}
+
+// Computes the transposed product. The rows of a are packed into panels, so that each lane of a vector belongs to one row of a.
+// The columns of b are read in place.
+template <class T>
+void transposed(const Gemm<T>& g, T* packed) {
+    constexpr int kL = kLanes<T>;
+    const int64_t vectors = ceil_div(g.m, kL), most = ceil_div(vectors, ceil_div(vectors, kRowVectors));
+    // Calls body(the panel, its width in vectors, its first row, its number of rows).
+    const auto for_panels = [&](auto body) {
+        for (int64_t v = 0; v < vectors; v += most) {
+            const int64_t count = min(most, vectors - v);
+            body(packed + v * kL * g.k, count, v * kL, min(count * kL, g.m - v * kL));
+        }
+    };
+    for_panels([&](T* panel, int64_t count, int64_t row, int64_t rows) {
+        pack_panel<T, true>(panel, count * kL, g.a + row * g.a_row, g.a_row, 1, rows, g.k);
+    });
+    alignas(64) T sums[kL * kRowVectors * kL];
+    for (int64_t j = 0; j < g.n; j += kL) {
+        const int64_t columns = min(kL, g.n - j);
+        const Lanes<T> lanes(columns);
+        for_panels([&](const T* panel, int64_t count, int64_t first, int64_t rows) {
+            const int64_t width = count * kL;
+            for (int64_t l = 0; l < columns; l += kStridedRows) {
+                const int64_t lines = min(kStridedRows, columns - l);
+                T* const to = sums + l * width;
+                for (int64_t k = 0; k < g.k; k += kInPlaceDepth) {
+                    const Epilogue<T> epilogue{T(1), T(1), k > 0 ? to : nullptr, width, 1};
+                    tiles<T, false>.fn[lines - 1][count - 1]({min(kInPlaceDepth, g.k - k),
+                                                              g.b + (j + l) * g.b_col + k, g.b_col, 1,
+                                                              panel + k * width, width, to, width, kL,
+                                                              epilogue, nullptr, 0});
+                }
+            }
+            for (int64_t r = 0; r < rows; r += kL) {
+                Vec<T> square[kL];
+#pragma GCC unroll 16
+                for (int64_t l = 0; l < kL; ++l)
+                    square[l] = l < columns ? load(sums + l * width + r) : Vec<T>{};
+                transpose<T>(square);
+                for (int64_t i = r; i < min(rows, r + kL); ++i)
+                    store(g.c + (first + i) * g.c_row + j,
+                          finish(epilogue_at(g, first + i, j), square[i - r], 0, 0, lanes), lanes);
+            }
+        });
+    }
+}
+
 // --- packed ------------------------------------------------------------------------------------------------
 
 constexpr int64_t kDepth = kRegisters == 32 ? 384 : 320;
@@ -167,7 +234,7 @@ struct Cut {
 // Returns the number of elements of scratch memory for one packed product or any smaller one: a block of a and
 // panels of b.
 template <class T>
-int64_t scratch_size(const Gemm<T>& g) {
+int64_t packed_scratch(const Gemm<T>& g) {
     const int64_t depth = min(g.k, kDepth), group = kGroup * kPanel<T>;
     const int64_t columns = min(round_up(g.n, kLanes<T>), kBlockColumns<T>);
     return round_up(min(g.m, kBlockRows) * depth + kLanes<T>, 16) +
@@ -469,7 +536,7 @@ void tiny_dots(const Gemm<T>& g) {
 // The number of rows up to which inner products are faster than packing their operands.
 constexpr int64_t kMostDotRows = kRegisters == 32 ? 32 : 16;
 
-enum class Way { InPlace, Stream, TinyDot, ShortDot, Dot, Packed };
+enum class Way { InPlace, Stream, TinyDot, ShortDot, Dot, Transposed, Packed };
 
 // Whether it is faster to read b without a copy, once for every kStridedRows rows of a, if b stays in cache.
 template <class T>
@@ -477,6 +544,12 @@ bool reads_in_place(const Gemm<T>& g) {
     constexpr int64_t kMostRows = 64, kFewProducts = 48 * 48 * 48, kSmallBytes = 1 << 16;
     return g.m <= kMostRows || g.m * g.n * g.k <= kFewProducts ||
            g.n * g.k <= kSmallBytes / static_cast<int64_t>(sizeof(T));
+}
+
+// Whether the elements of a row of a, and those of a column of b, are adjacent.
+template <class T>
+bool is_along_steps(const Gemm<T>& g) {
+    return g.a_col == 1 && g.b_row == 1 && g.b_col != 1 && g.step_run == g.kOneRun && g.column_run == g.kOneRun;
 }
 
 template <class T>
@@ -492,12 +565,27 @@ Way choose(const Gemm<T>& g) {
         const bool tiny = g.n <= kLanes<T> && g.k <= kLanes<T>;
         if (cached && (g.m > 2 || tiny) && reads_in_place(g)) return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
-    } else if (g.b_row == 1 && g.a_col == 1) {
+    } else if (is_along_steps(g)) {
         if (g.m <= 4 && g.m * g.n * g.k <= kTiny) return Way::TinyDot;
         if (g.m <= 4 && g.k <= kShortDot<T> && g.n >= kLanes<T>) return Way::ShortDot;
+        // With more rows, packing b costs less, and only more steps make up for writing the transposed result.
+        const int64_t steps = g.m <= 16 ? 64 : 256;
+        if (g.m > 4 && g.m <= kTransposedRows && g.n >= kLanes<T> && g.k >= steps && fills_vectors<T>(g.m))
+            return Way::Transposed;
         if (g.m <= 4 || ((g.m <= kMostDotRows || g.n <= 16) && g.k >= 64)) return Way::Dot;
     }
     return Way::Packed;
+}
+
+template <class T>
+int64_t scratch_size(Way way, const Gemm<T>& g) {
+    return way == Way::Packed ? packed_scratch(g) : way == Way::Transposed ? transposed_scratch(g) : 0;
+}
+
+// Returns the number of elements of scratch memory that suffices for a product and for any smaller one of equal strides.
+template <class T>
+int64_t most_scratch(const Gemm<T>& g) {
+    return is_along_steps(g) ? max(packed_scratch(g), transposed_scratch(g)) : packed_scratch(g);
 }
 
 template <class T>
@@ -509,6 +597,7 @@ void one_thread(Way way, const Gemm<T>& g, T* scratch) {
         case Way::TinyDot: return tiny_dots(g);
         case Way::ShortDot: return short_dots(g);
         case Way::Dot: return dot_blocks(g);
+        case Way::Transposed: return transposed(g, scratch);
         case Way::Packed: return packed(g, scratch);
     }
 }
@@ -540,7 +629,7 @@ void gemm_one(KernelContext& ctx, Gemm<T> g) {
     const Way way = choose(g);
     const int64_t work = g.m * g.n * g.k;
     const int64_t workers = work < 2 * kFlopsPerThread ? 1 : min(num_threads(), work / kFlopsPerThread);
-    const int64_t size = way == Way::Packed ? scratch_size(g) : 0;
+    const int64_t size = scratch_size(way, g);
     T* scratch = size == 0 ? nullptr : cpu::scratch<T>(ctx, size * workers);
     if (workers == 1) return one_thread(way, g, scratch);
     // Each part is computed as a separate product, by the same algorithm and with the same steps along k. So no
@@ -585,7 +674,7 @@ void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int
         return;
     }
     const Way way = choose(g);
-    const int64_t size = way == Way::Packed ? scratch_size(g) : 0;
+    const int64_t size = scratch_size(way, g);
     const int64_t workers = max(1, min(min(num_threads(), count), count * work / kFlopsPerThread));
     T* scratch = size == 0 ? nullptr : cpu::scratch<T>(ctx, size * workers);
     parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
@@ -663,8 +752,8 @@ void pair_up(float* out, const uint16_t* even, const uint16_t* odd, int64_t n) {
 
 const GemmKernels gemm_kernels_table = {gemm_one<float>,
                                         gemm_one<double>,
-                                        scratch_size<float>,
-                                        scratch_size<double>,
+                                        most_scratch<float>,
+                                        most_scratch<double>,
                                         serial<float>,
                                         serial<double>,
                                         packed_size<float>,

@@ -83,32 +83,34 @@ void tile(const TileArgs<T>& t) {
     }
     V acc[kRows][kVectors] = {};
     const T* next = t.next;
-    for (int64_t k = t.k; k > 0; --k) {
-        if constexpr (kPacked) {
-            __builtin_prefetch(next, 0, 2);
-            next += t.next_row;
-        }
-        V bv[kVectors];
-#pragma GCC unroll 16
-        for (int j = 0; j < kVectors; ++j) {
-            // A packed b is padded with zeros. If b is read in place, elements beyond the last column must not be
-            // read.
-            bv[j] = kPacked || j + 1 < kVectors ? load(b + j * kL) : load(b + j * kL, lanes);
-        }
-#pragma GCC unroll 16
-        for (int i = 0; i < kRows; ++i) {
-            if constexpr (kPairs) {
-#pragma GCC unroll 16
-                for (int j = 0; j < kVectors; ++j) add_products_of_pairs(acc[i][j], a[i * a_row], bv[j]);
-            } else {
-                V av = broadcast<T>(a[i * a_row]);
-#pragma GCC unroll 16
-                for (int j = 0; j < kVectors; ++j) acc[i][j] += av * bv[j];
+    const auto add_products = [&](auto read_last) {
+        for (int64_t k = t.k; k > 0; --k) {
+            if constexpr (kPacked) {
+                __builtin_prefetch(next, 0, 2);
+                next += t.next_row;
             }
+            V bv[kVectors];
+#pragma GCC unroll 16
+            for (int j = 0; j < kVectors; ++j)
+                bv[j] = j + 1 < kVectors ? load(b + j * kL) : read_last(b + j * kL);
+#pragma GCC unroll 16
+            for (int i = 0; i < kRows; ++i) {
+                if constexpr (kPairs) {
+#pragma GCC unroll 16
+                    for (int j = 0; j < kVectors; ++j) add_products_of_pairs(acc[i][j], a[i * a_row], bv[j]);
+                } else {
+                    V av = broadcast<T>(a[i * a_row]);
+#pragma GCC unroll 16
+                    for (int j = 0; j < kVectors; ++j) acc[i][j] += av * bv[j];
+                }
+            }
+            a += a_col;
+            b += b_row;
         }
-        a += a_col;
-        b += b_row;
-    }
+    };
+    // A packed b is padded with zeros. If b is read in place, elements beyond the last column must not be read.
+    if (kPacked || whole) add_products([](const T* p) { return load(p); });
+    else add_products([lanes](const T* p) { return load(p, lanes); });
     // Local copies, which the stores below cannot change, stay in registers.
     const Epilogue<T> epilogue = t.epilogue;
     T* const c = t.c;
