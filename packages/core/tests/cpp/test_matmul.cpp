@@ -79,10 +79,10 @@ void check_packed_before() {
 
 template <class T>
 void check_shapes() {
-    const int64_t sizes[][3] = {{1, 1, 1},     {2, 3, 0},     {8, 8, 8},      {5, 17, 33},  {1, 40, 700},
-                                {2, 600, 9},   {3, 50, 2100}, {13, 31, 90},   {40, 5, 100}, {70, 1, 64},
-                                {33, 65, 400}, {100, 90, 30}, {9, 1030, 520}, {350, 40, 20},
-                                {16, 20, 600}, {26, 13, 1100}, {64, 37, 300}};
+    const int64_t sizes[][3] = {{1, 1, 1},      {2, 3, 0},     {8, 8, 8},      {5, 17, 33},   {1, 40, 700},
+                                {2, 600, 9},    {3, 50, 2100}, {13, 31, 90},   {40, 5, 100},  {70, 1, 64},
+                                {33, 65, 400},  {100, 90, 30}, {9, 1030, 520}, {350, 40, 20}, {16, 20, 600},
+                                {26, 13, 1100}, {64, 37, 300}};
     for (const auto& [m, n, k] : sizes) {
         for (int layout = 0; layout < 4; ++layout) {
             const Array<T> a = matrix<T>(m, k, layout % 2), b = matrix<T>(k, n, layout / 2);
@@ -143,8 +143,8 @@ TEST(integers_wrap) {
 }
 
 TEST(threads_change_no_bit) {
-    const int64_t sizes[][3] = {
-        {1, 3000, 500}, {6, 2000, 300}, {200, 300, 500}, {16, 900, 700}, {60, 700, 900}, {3000, 8, 200}};
+    const int64_t sizes[][3] = {{1, 3000, 500}, {6, 2000, 300}, {200, 300, 500},
+                                {16, 900, 700}, {60, 700, 900}, {3000, 8, 200}};
     for (const auto& [m, n, k] : sizes) {
         for (int layout = 0; layout < 2; ++layout) {
             const Array<float> a = random<float>({m, k}), b = matrix<float>(k, n, layout);

@@ -177,10 +177,9 @@ void transposed(const Gemm<T>& g, T* packed) {
                 T* const to = sums + l * width;
                 for (int64_t k = 0; k < g.k; k += kInPlaceDepth) {
                     const Epilogue<T> epilogue{T(1), T(1), k > 0 ? to : nullptr, width, 1};
-                    tiles<T, false>.fn[lines - 1][count - 1]({min(kInPlaceDepth, g.k - k),
-                                                              g.b + (j + l) * g.b_col + k, g.b_col, 1,
-                                                              panel + k * width, width, to, width, kL,
-                                                              epilogue, nullptr, 0});
+                    tiles<T, false>.fn[lines - 1][count - 1](
+                        {min(kInPlaceDepth, g.k - k), g.b + (j + l) * g.b_col + k, g.b_col, 1,
+                         panel + k * width, width, to, width, kL, epilogue, nullptr, 0});
                 }
             }
             for (int64_t r = 0; r < rows; r += kL) {
@@ -549,7 +548,8 @@ bool reads_in_place(const Gemm<T>& g) {
 // Whether the elements of a row of a, and those of a column of b, are adjacent.
 template <class T>
 bool is_along_steps(const Gemm<T>& g) {
-    return g.a_col == 1 && g.b_row == 1 && g.b_col != 1 && g.step_run == g.kOneRun && g.column_run == g.kOneRun;
+    return g.a_col == 1 && g.b_row == 1 && g.b_col != 1 && g.step_run == g.kOneRun &&
+           g.column_run == g.kOneRun;
 }
 
 template <class T>
