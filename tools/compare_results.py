@@ -103,8 +103,13 @@ class Peer:
                 and isinstance(args[i], (list, tuple))
             ):
                 args = (*args[:i], *args[i], *args[i + 1 :])
-            # PyTorch's operators require this argument, although their schemas have a default.
-            if a.name == "reduction" and i >= len(args) and not a.required:
+            # PyTorch's inner operators require this argument, although their schemas have a default.
+            if (
+                a.name == "reduction"
+                and i >= len(args)
+                and not a.required
+                and not hasattr(self.library, op.base)
+            ):
                 kwargs = {"reduction": a.default, **kwargs}
         return args, kwargs
 

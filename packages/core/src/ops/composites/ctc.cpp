@@ -1,10 +1,12 @@
 // Checks the arguments of connectionist temporal classification, arranges the targets for its kernel and reduces the losses.
+#include <algorithm>
 #include <limits>
 
 #include "bodies/ctc.h"
 #include "rushlight/ops/_ctc_loss.h"
 #include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/contiguous.h"
+#include "rushlight/ops/ctc_loss.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/mean.h"
 #include "rushlight/ops/reshape.h"
@@ -35,6 +37,14 @@ Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int6
         RL_CHECK(values[n] >= 0 && values[n] <= most, throw_runtime,
                  "%s(%s): entry %lld must be from 0 to %lld, got %lld", kOp, argument, (long long)n,
                  (long long)most, (long long)values[n]);
+    return t;
+}
+
+// Returns a list of lengths as an int64 tensor on the CPU.
+Tensor tensor_of(IntList lengths) {
+    const int64_t sizes[] = {static_cast<int64_t>(lengths.size())};
+    Tensor t = make_tensor(sizes, DType::Int64);
+    std::copy(lengths.begin(), lengths.end(), t.impl()->view().as<int64_t>());
     return t;
 }
 
@@ -108,6 +118,11 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
     }
     if (reduction == 2) return ops::sum(losses);
     return batched ? losses : ops::squeeze(losses, kInts<0>);
+}
+Tensor ctc_loss_lists(const Tensor& log_probs, const Tensor& targets, IntList input_lengths,
+                      IntList target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
+    return ops::ctc_loss(log_probs, targets, tensor_of(input_lengths), tensor_of(target_lengths), blank,
+                         reduction, zero_infinity);
 }
 
 }  // namespace rushlight::composites
