@@ -22,6 +22,20 @@ class Logging(torch.Tensor):
         return super().__torch_function__(func, types, args, kwargs or {})
 
 
+@pytest.mark.filterwarnings("ignore:tensor.data")
+def test_conversions_to_plain_tensors() -> None:
+    x = torch.ones(2, requires_grad=True).as_subclass(Logging)
+    copies = [torch.tensor(x), torch.asarray(x, requires_grad=False), torch.ones(1).new_tensor(x)]
+    in_graph = [torch.as_tensor(x, dtype=torch.float64), torch.asarray(x, copy=True), torch.Tensor(x)]
+    assert {type(t) for t in copies + in_graph} == {torch.Tensor}
+    assert [t.requires_grad for t in copies + in_graph] == [False] * 3 + [True] * 3
+    assert not Logging.calls
+    leaf = torch.ones(2, requires_grad=True)
+    (torch.Tensor(leaf) * 3).sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [3.0, 3.0]
+
+
 @pytest.fixture(autouse=True)
 def _forget() -> None:
     Logging.calls.clear()

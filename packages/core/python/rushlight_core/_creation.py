@@ -24,8 +24,9 @@ def tensor(
     if isinstance(data, Tensor):
         text = "tensor(data): to copy a tensor, use data.detach().clone()"
         warnings.warn(text, UserWarning, stacklevel=2)
-        made = _convert(data.detach(), dtype, device)
-        made = made.clone() if made.dtype == data.dtype and made.device == data.device else made
+        with _C.DisableTorchFunctionSubclass():
+            made = _convert(data.detach(), dtype, device)
+            made = made.clone() if made.dtype == data.dtype and made.device == data.device else made
     else:
         made = _convert(_new(data, dtype), dtype, device)
     made = made.pin_memory() if pin_memory else made
@@ -33,7 +34,11 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Convert `data` to a tensor, sharing its memory and preserving its autograd graph if possible."""
+    """Convert `data` to a tensor, sharing its memory and preserving its autograd graph if possible.
+
+    An object of a subclass of `Tensor` that need not be converted is returned unchanged; otherwise the result is a plain
+    `Tensor`.
+    """
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
@@ -93,22 +98,26 @@ def asarray(
     else:
         made = _convert(source, dtype, device)
         if made is source and copy:
-            made = source.clone()
+            with _C.DisableTorchFunctionSubclass():
+                made = source.clone()
         elif made is not source and copy is False:
             raise ValueError(
                 "asarray(obj, copy): another dtype or device requires a copy, and copy=False forbids it"
             )
     if requires_grad is None:
         return made
-    if not requires_grad:
-        return made.detach() if made.requires_grad else made
-    return made if made.requires_grad else (made.detach() if made is obj else made).requires_grad_()
+    with _C.DisableTorchFunctionSubclass():
+        if made.requires_grad == requires_grad:
+            return made
+        if not requires_grad:
+            return made.detach()
+        return (made.detach() if made is obj else made).requires_grad_()
 
 
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
     """Return an uninitialised tensor (`Tensor(2, 3)`), or a copy of data in the default dtype (`Tensor(data)`).
 
-    If the data is a tensor, the result is a detached tensor that shares its memory.
+    If the data is a tensor, the result is a view of it, of class `Tensor`.
     """
     if device is not None and str(device) != "cpu":
         raise RuntimeError(
@@ -117,7 +126,8 @@ def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
     if len(args) == 1:
         (data,) = args
         if isinstance(data, Tensor):
-            return data.detach()
+            with _C.DisableTorchFunctionSubclass():
+                return data.view_as(data)
         if isinstance(data, _C.Size):
             return _C.empty(tuple(data))
         if not isinstance(data, int) or isinstance(data, bool):
@@ -131,11 +141,13 @@ def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
 
 
 def _convert(t: Tensor, dtype: dtype | None, device: Any) -> Tensor:
-    if dtype is not None and t.dtype is not dtype:
-        t = t.to(dtype)
-    if device is not None and _C.device(device) != t.device:
-        t = t.to(device=device)
-    return t
+    """Return `t` itself, or a plain tensor of another dtype or on another device, without calling `__torch_function__`."""
+    with _C.DisableTorchFunctionSubclass():
+        if dtype is not None and t.dtype is not dtype:
+            t = t.to(dtype)
+        if device is not None and _C.device(device) != t.device:
+            t = t.to(device=device)
+        return t
 
 
 def _from_protocol(data: Any) -> Tensor | None:

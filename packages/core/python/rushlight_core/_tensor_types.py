@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _C
 from ._C import Tensor
+from ._creation import legacy_tensor
 from ._creation import tensor as _tensor
 
 _TYPE_NAMES = {
@@ -58,7 +59,7 @@ class _TensorType(type):
                         f"{cls.__name__}(data): got a tensor of {data.dtype}, needs {cls.dtype}\n"
                         f"hint: use data.to({cls.dtype})"
                     )
-                return data.detach()
+                return legacy_tensor(data)
             return _tensor(data, dtype=cls.dtype)
         if not all(isinstance(size, int) and not isinstance(size, bool) for size in args):
             kinds = ", ".join(type(a).__name__ for a in args)

@@ -3,6 +3,7 @@
 #include "ops/copying.h"
 #include "python/default_device.h"
 #include "python/override.h"
+#include "rushlight/dispatch.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/zeros.h"
 #include "rushlight/streams.h"
@@ -105,10 +106,12 @@ bool may_be_int(const ArgSpec& spec, PyObject* o) {
     return !is_tensor(o) || (unwrap(o).dim() == 0 && !(spec.flags & ArgSpec::kNumber));
 }
 
-// Returns the Python number of a 0-d tensor that no stage handles, or null for other tensors.
+// Returns the Python number of a 0-d tensor that no stage handles, or null for other tensors. The tensor may belong to a
+// class that overrides operators.
 Object number_of(const ArgSpec& spec, PyObject* o) {
     const Tensor& t = unwrap(o);
-    if (spec.flags & ArgSpec::kNumber || t.dim() != 0 || t.impl()->stages() != 0 ||
+    const StagesOff off(bit(Stage::Python));
+    if (spec.flags & ArgSpec::kNumber || t.dim() != 0 || (t.impl()->stages() & ~bit(Stage::Python)) != 0 ||
         t.device().type == DeviceType::Meta)
         return Object();
     return Object::steal(PyObject_CallMethod(o, "item", nullptr));

@@ -161,6 +161,29 @@ def test_copying_a_tensor_warns() -> None:
     assert made.data_ptr() != source.data_ptr()
 
 
+@pytest.mark.filterwarnings("ignore:tensor.data")
+def test_conversions_return_plain_tensors_and_call_no_override() -> None:
+    class Strict(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError(f"{func} was called")
+
+    given = core.ones(2, requires_grad=True).as_subclass(Strict)
+    made = [
+        core.tensor(given),
+        core.tensor(given, dtype=core.float64),
+        core.tensor(given, requires_grad=True),
+        core.as_tensor(given, dtype=core.float64),
+        core.asarray(given, dtype=core.float64),
+        core.asarray(given, copy=True),
+        core.asarray(given, requires_grad=False),
+        core.ones(1).new_tensor(given),
+        core.Tensor(given),
+    ]
+    assert [type(t) for t in made] == [core.Tensor] * len(made)
+    assert core.as_tensor(given) is core.asarray(given) is given
+
+
 def test_requires_grad() -> None:
     assert core.tensor([1.0], requires_grad=True).requires_grad
     assert not core.tensor([1.0]).requires_grad

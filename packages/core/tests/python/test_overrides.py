@@ -128,6 +128,21 @@ def test_lists_and_out_are_looked_through() -> None:
     assert Logging.calls[0][3]["out"] is t
 
 
+@pytest.mark.parametrize("kind", [Plain, Logging, Silent])
+def test_a_tensor_that_stands_for_a_number_may_have_any_class(kind: type) -> None:
+    number = core.tensor(2.0).as_subclass(kind)
+    one = core.ones(2)
+    made = [
+        core.full((2,), number),
+        core.arange(number),
+        core.add(one, one, alpha=number),
+        core.scalar_tensor(number),
+    ]
+    assert [type(t) for t in made] == [core.Tensor] * 4
+    assert [t.tolist() for t in made] == [[2.0, 2.0], [0.0, 1.0], [3.0, 3.0], 2.0]
+    assert not Logging.calls
+
+
 def test_any_result_is_handed_through() -> None:
     class Answer(core.Tensor):
         @classmethod
