@@ -429,7 +429,8 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
             object_[i] = o;
             break;
         }
-        if (spec.flags & ArgSpec::kVarargs && spec.type == ArgType::IntList &&
+        if (spec.flags & ArgSpec::kVarargs &&
+            (spec.type == ArgType::IntList || spec.type == ArgType::OptIntList) &&
             (nargs - at > 1 || PyLong_Check(o))) {
             // view(2, 3): the rest of the positional arguments is the list.
             uint32_t begin = num_ints_;

@@ -10,8 +10,8 @@ import pytest
 
 import rushlight_core as core
 from rushlight_core.codegen.model import Op
-from rushlight_core.codegen.python_signatures import names_of, synonyms
-from rushlight_testing.operators import all_samples, operators
+from rushlight_core.codegen.python_signatures import names_of, self_index, synonyms
+from rushlight_testing.operators import all_samples, flat, operators
 
 # Arguments that bindings add to the arguments of the entry.
 OF_BINDINGS = {"out", "layout", "pin_memory"}
@@ -98,6 +98,34 @@ def test_every_public_callable_has_a_signature() -> None:
             if name.startswith("_") or not callable(value) or isinstance(value, type):
                 continue
             inspect.signature(value)
+
+
+# In these methods, a bool may follow `dim`.
+WITHOUT_SEPARATE_INTS = {"std", "var"}
+
+
+def _only_a_list() -> list[Any]:
+    """Return the methods whose only positional argument is a list of ints."""
+    found = []
+    for op in operators():
+        positional = [
+            a for i, a in enumerate(op.schema.arguments) if i != self_index(op) and not a.keyword_only
+        ]
+        if "method" in op.variants and [a.type.name.rstrip("?") for a in positional] == ["int[]"]:
+            found.append(pytest.param(op, id=op.name))
+    return found
+
+
+@pytest.mark.parametrize("op", _only_a_list())
+def test_a_method_with_only_a_list_takes_separate_ints(op: Op) -> None:
+    if op.base in WITHOUT_SEPARATE_INTS:
+        pytest.skip("another argument may follow the list")
+    for sample, again in zip(all_samples(op), all_samples(op), strict=True):
+        if len(sample.args) == 2 and isinstance(sample.args[1], (tuple, list)) and len(sample.args[1]) > 1:
+            expected = getattr(sample.args[0], op.base)(sample.args[1], **sample.kwargs)
+            got = getattr(again.args[0], op.base)(*again.args[1], **again.kwargs)
+            assert str(got) == str(expected), sample.text
+            assert [tuple(t.shape) for t in flat(got)] == [tuple(t.shape) for t in flat(expected)]
 
 
 def test_signatures_of_methods_are_bound() -> None:
