@@ -517,7 +517,7 @@ def to_sparse(
 
 
 def _default_sparse_dim(self: Tensor) -> int:
-    return sparse_dim(self) or self.dim()
+    return self.dim() if _C._sparse_parts(self) is None else sparse_dim(self)
 
 
 def to_sparse_coo(self: Tensor) -> Tensor:

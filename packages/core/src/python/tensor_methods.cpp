@@ -75,6 +75,7 @@ Scalar item(const Tensor& t) {
              to_string(t.sizes()).c_str(), (long long)t.numel());
     RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime,
              "item(): a tensor on the meta device has no values");
+    if (is_sparse(t)) return item(to_dense(t));
     require_values("item()", t);
     if (t.device().type != DeviceType::CPU) {
         Tensor host = make_tensor({}, t.dtype());
@@ -92,6 +93,7 @@ PyObject* number(const void* p, DType dtype) {
     return wrap(element(p, dtype));
 }
 PyObject* number(const Tensor& t) {
+    if (is_sparse(t) && t.numel() == 1) return number(to_dense(t));
     require_values("item()", t);
     bool wide = t.dtype() == DType::UInt64 && t.numel() == 1 && t.device().type == DeviceType::CPU;
     return wide ? number(t.impl()->data(), t.dtype()) : wrap(item(t));
@@ -111,7 +113,7 @@ int tensor_bool(PyObject* self) {
     RL_CHECK(t.numel() == 1, throw_runtime,
              "bool(): the truth of a tensor of shape %s is ambiguous\nhint: use any() or all()",
              to_string(t.sizes()).c_str());
-    require_values("bool()", t);
+    if (!is_sparse(t)) require_values("bool()", t);
     return item(t).to<bool>();
     RL_PY_CATCH_INT
 }

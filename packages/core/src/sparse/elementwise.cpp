@@ -26,6 +26,7 @@
 #include "rushlight/ops/index_add_.h"
 #include "rushlight/ops/index_put.h"
 #include "rushlight/ops/index_put_.h"
+#include "rushlight/ops/index_select.h"
 #include "rushlight/ops/isinf.h"
 #include "rushlight/ops/isnan.h"
 #include "rushlight/ops/isneginf.h"
@@ -46,10 +47,12 @@
 #include "rushlight/ops/sqrt.h"
 #include "rushlight/ops/square.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
 #include "rushlight/ops/tan.h"
 #include "rushlight/ops/tanh.h"
 #include "rushlight/ops/to.h"
 #include "rushlight/ops/trunc.h"
+#include "rushlight/ops/unsqueeze.h"
 #include "rushlight/promotion.h"
 #include "sparse/parts.h"
 #include "sparse/stage.h"
@@ -100,6 +103,9 @@ Tensor add_sparse(const char* op, const Tensor& a, const Tensor& b, Scalar alpha
     return layout_of(a) == layout_of(b) ? in_layout(merged, a) : merged;
 }
 
+// Returns the sum of the elements, if there are no sparse dimensions.
+Tensor total(const Tensor& values) { return ops::sum(values, kInts<0>, false, values.dtype()); }
+
 // Returns the coordinates as one tensor for each sparse dimension.
 std::vector<Tensor> rows_of(const Coordinates& c) {
     std::vector<Tensor> rows;
@@ -112,6 +118,7 @@ Tensor add_to_dense(const char* op, const Tensor& dense, const Tensor& t, Scalar
     const Coordinates c = coordinates(t);
     const DType dtype = joint(dense, t);
     const Tensor start = as(dense, dtype), values = as(c.values, dtype);
+    if (c.sparse_dim() == 0) return ops::add(start, total(values), alpha);
     if (c.sparse_dim() == 1) return ops::index_add(start, 0, c.along(0), values, alpha);
     return ops::index_put(start, rows_of(c), times(values, alpha), true);
 }
@@ -123,7 +130,8 @@ void add_to_dense_(const char* op, const Tensor& dense, const Tensor& t, Scalar 
              "%s: result type %s can't be cast to the desired output type %s", op, name(joint(dense, t)),
              name(dense.dtype()));
     const Tensor values = as(c.values, dense.dtype());
-    if (c.sparse_dim() == 1) ops::index_add_(dense, 0, c.along(0), values, alpha);
+    if (c.sparse_dim() == 0) ops::add_(dense, total(values), alpha);
+    else if (c.sparse_dim() == 1) ops::index_add_(dense, 0, c.along(0), values, alpha);
     else ops::index_put_(dense, rows_of(c), times(values, alpha), true);
 }
 
@@ -196,7 +204,10 @@ Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
     std::vector<Tensor> at;
     for (int64_t d = 0; d < c.sparse_dim(); ++d)
         at.push_back(sizes[static_cast<size_t>(d)] == 1 ? ops::mul(c.along(d), Scalar(0)) : c.along(d));
-    const Tensor found = ops::index(ops::reshape(other, sizes), at);
+    const Tensor from = ops::reshape(other, sizes);
+    // Without sparse dimensions, every value is at the only position.
+    const Tensor found =
+        at.empty() ? ops::index_select(ops::unsqueeze(from, 0), 0, c.positions()) : ops::index(from, at);
     const SparseParts& parts = sparse_parts(t);
     return has_blocks(parts.layout) ? ops::reshape(found, parts.values.sizes()) : found;
 }

@@ -25,6 +25,8 @@ namespace rushlight::sparse {
 Tensor Coordinates::along(int64_t dim) const { return ops::select(indices, 0, dim); }
 
 Tensor Coordinates::positions() const {
+    const int64_t count[] = {nnz()};
+    if (sparse_dim() == 0) return ops::zeros(count, DType::Int64, indices.device());
     Tensor positions = along(0);
     for (int64_t d = 1; d < sparse_dim(); ++d)
         positions = ops::add(ops::mul(positions, Scalar(size[static_cast<size_t>(d)])), along(d));
@@ -38,6 +40,8 @@ int64_t Coordinates::num_positions() const {
 }
 
 Tensor coordinates_of(const Tensor& positions, IntList size) {
+    const int64_t none[] = {0, positions.numel()};
+    if (size.empty()) return ops::zeros(none, DType::Int64, positions.device());
     if (size.size() == 1) return ops::unsqueeze(positions, 0);
     std::vector<Tensor> rows(size.size());
     Tensor rest = positions;

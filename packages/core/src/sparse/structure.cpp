@@ -67,8 +67,8 @@ void check_coo(const char* op, IntList size, const SparseParts& parts, bool valu
              to_string(indices.sizes()).c_str());
     RL_CHECK(indices.dtype() == DType::Int64, throw_runtime, "%s(indices): must be an int64 tensor, got %s",
              op, name(indices.dtype()));
-    RL_CHECK(indices.size(0) > 0 && parts.values.dim() > 0, throw_not_implemented,
-             "%s: needs at least one sparse dimension", op);
+    RL_CHECK(parts.values.dim() > 0, throw_runtime,
+             "%s: values must have at least one dimension, got a 0-d tensor", op);
     const int64_t sparse_dim = indices.size(0), dense_dim = parts.values.dim() - 1;
     RL_CHECK(
         static_cast<int64_t>(size.size()) == sparse_dim + dense_dim, throw_runtime,
@@ -210,8 +210,9 @@ Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim) {
                  (long long)c.sparse_dim(), (long long)sparse_dim);
         return sparse_parts(t).layout == Layout::Coo ? t : sparse::from_coordinates(c);
     }
-    RL_CHECK(sparse_dim >= 1 && sparse_dim <= t.dim(), throw_runtime,
-             "to_sparse(sparse_dim): must be in [1, %lld], got %lld", (long long)t.dim(),
+    const int64_t least = std::min<int64_t>(t.dim(), 1);
+    RL_CHECK(sparse_dim >= least && sparse_dim <= t.dim(), throw_runtime,
+             "to_sparse(sparse_dim): must be in [%lld, %lld], got %lld", (long long)least, (long long)t.dim(),
              (long long)sparse_dim);
     const auto front = static_cast<size_t>(sparse_dim);
     std::vector<int64_t> flat{1};
@@ -408,11 +409,12 @@ Tensor permute(const Tensor& t, IntList dims) {
 }
 
 Tensor transpose(const Tensor& t, int64_t dim0, int64_t dim1) {
-    const int64_t n = t.dim();
+    const int64_t n = std::max<int64_t>(t.dim(), 1);  // 0 and -1 are accepted for a tensor without dimensions
     std::vector<int64_t> dims(static_cast<size_t>(n));
     std::iota(dims.begin(), dims.end(), 0);
     std::swap(dims[static_cast<size_t>(wrapped("transpose", dim0, n))],
               dims[static_cast<size_t>(wrapped("transpose", dim1, n))]);
+    dims.resize(static_cast<size_t>(t.dim()));
     return permute(t, dims);
 }
 

@@ -120,7 +120,6 @@ def test_zeros_in_sparse_layouts() -> None:
         lambda: core.ones(2, layout=core.sparse_coo),
         lambda: core.zeros(2, 3, layout=core.sparse_bsr),
         lambda: core.zeros(3, layout=core.sparse_csr),
-        lambda: core.zeros((), layout=core.sparse_coo),
         lambda: core.zeros(2, layout=core.sparse_coo, out=core.ones(2)),
         lambda: core.zeros(2, layout=core.sparse_coo, pin_memory=True),
     ):
@@ -180,10 +179,52 @@ def test_conversions(dtype: core.dtype) -> None:
     assert t.to_sparse().to(core.complex128).dtype == core.complex128
 
 
+def test_tensors_without_dimensions() -> None:
+    """A tensor without dimensions has indices of shape (0, nnz). All values are at its only position."""
+    one, zero = core.tensor(3.0).to_sparse(), core.tensor(0.0).to_sparse(0)
+    two = core.sparse_coo_tensor(core.zeros(0, 2, dtype=core.int64), [3.0, 4.0], ())
+    assert (one._indices().shape, one._nnz(), zero._nnz(), two._nnz()) == ((0, 1), 1, 0, 2)
+    assert (one.sparse_dim(), one.dense_dim(), one.is_coalesced(), two.is_coalesced()) == (0, 0, True, False)
+    assert two.coalesce()._values().tolist() == [7.0]
+    assert two.coalesce().indices().shape == (0, 1)
+    for made in (core.zeros((), layout=core.sparse_coo), core.sparse_coo_tensor(size=()), zero):
+        assert made.to_dense().item() == 0
+    results = [
+        one,
+        two,
+        one + two,
+        two * 2,
+        two * two,
+        core.tensor(1.0) + two,
+        -two,
+        two.abs(),
+        two.unsqueeze(0)[0],
+    ]
+    dense = [t.to_dense().item() for t in results]
+    assert dense == [3.0, 7.0, 10.0, 14.0, 49.0, 8.0, -7.0, 7.0, 7.0]
+    assert core.zeros(()).add_(two, alpha=2).item() == 14.0
+    assert [two.sum().item(), two.norm().item(), one.to_sparse()._nnz()] == [7.0, 7.0, 1]
+    assert core.tensor(5.0).sparse_mask(one).to_dense().item() == 5.0
+    assert core.stack([one, two]).to_dense().tolist() == [3.0, 7.0]
+    assert two.permute(()).to_dense().item() == 7.0
+    assert two.transpose(0, -1).to_dense().item() == 7.0
+    assert (one.item(), float(two), bool(zero), int(two)) == (3.0, 7.0, False, 7)
+    assert core.ones(1, 1, dtype=core.int64).to_sparse_csr().item() == 1
+    assert "size=(), nnz=1" in str(one)
+    hybrid = core.sparse_coo_tensor(core.zeros(0, 2, dtype=core.int64), core.ones(2, 3), (3,))
+    assert hybrid.to_dense().tolist() == [2.0] * 3
+    assert (hybrid * core.arange(3.0)).to_dense().tolist() == [0.0, 2.0, 4.0]
+    assert hybrid.to_sparse().dense_dim() == 1
+    for x, dims in ((core.tensor(3.0), 1), (core.ones(2), 0), (core.ones(2), 2)):
+        with pytest.raises(RuntimeError, match=r"to_sparse\(sparse_dim\): must be in"):
+            x.to_sparse(dims)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (([[0, 5]], [1.0, 2.0], (3,)), "out of range for size 3"),
+        ((core.zeros(0, 1, dtype=core.int64), 1.0, ()), "at least one dimension"),
         (([[0, -1]], [1.0, 2.0], (3,)), "negative index"),
         (([[0, 1]], [1.0], (3,)), "must have same nnz"),
         (([[0, 1], [0, 1]], [1.0, 2.0], (3,)), "len.size. == sparse_dim"),
