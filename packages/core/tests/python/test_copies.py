@@ -31,6 +31,24 @@ def test_what_moves_nothing_is_a_copy_too(copying: object) -> None:
     assert y.is_contiguous()
 
 
+@pytest.mark.parametrize(
+    ("number", "dtype", "copied"),
+    [
+        (5, rl.float32, 5.0),
+        (2.5, rl.int64, 2),
+        (300, rl.uint8, 44),
+        (True, rl.float64, 1.0),
+        (1j, rl.complex64, 1j),
+    ],
+)
+def test_numbers_are_copied_as_the_elements_of_a_tensor(
+    number: complex, dtype: rl.dtype, copied: complex
+) -> None:
+    x = rl.zeros(2, dtype=dtype)
+    assert x.copy_(number) is x
+    assert x.tolist() == [copied] * 2
+
+
 def test_a_copy_out_of_the_meta_device_says_so_in_pytorchs_words() -> None:
     nothing = rl.zeros(2, device="meta")
     for copy in (nothing.cpu, lambda: rl.zeros(2).copy_(nothing), lambda: nothing.to("cpu", rl.float64)):
