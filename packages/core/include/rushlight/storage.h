@@ -70,6 +70,11 @@ class RL_API Storage : public RefCounted {
     /// Counts the writes through all tensors over this memory that have no separate counter: Note [Versions].
     uint32_t version() const { return version_.load(std::memory_order_relaxed); }
     void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+    /// Forgets all writes. The caller must hold the only reference to the storage.
+    void restart_versions() {
+        version_.store(0, std::memory_order_relaxed);
+        writer_.store(0, std::memory_order_relaxed);
+    }
     /// The site of the last write: Note [Sites].
     Site writer() const { return writer_.load(std::memory_order_relaxed); }
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }

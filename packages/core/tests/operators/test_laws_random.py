@@ -21,13 +21,18 @@ from rushlight_core.codegen.model import Op
 from rushlight_core.seams.allocator import set_allocator
 from rushlight_testing import Sample
 from rushlight_testing.native import compile_plugin
-from rushlight_testing.operators import TYPED_ERRORS, boxed, call, is_random, map_tensors, operators
+from rushlight_testing.operators import (
+    TYPED_ERRORS,
+    boxed,
+    call,
+    is_random,
+    map_tensors,
+    operators,
+    random_sample,
+)
 from rushlight_testing.samples import samples_of
 
 OPS = [pytest.param(op, id=op.name) for op in operators() if is_random(op)]
-# Valid arguments, by type and by name.
-NUMBERS = {"low": 2, "high": 9, "range": 5, "to": 6, "from": 1, "n": 6, "num_samples": 2, "columns": 4}
-TENSORS = {"count": 3.0, "std": 0.5}
 WRONG = (
     None,
     "wrong",
@@ -63,21 +68,6 @@ def allocator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]
     former = set_allocator(library.guard_allocator())
     yield library
     set_allocator(former)
-
-
-def valid(op: Op) -> Sample:
-    """Return arguments for which the operator draws numbers, by the names of the parameters."""
-    made: dict[str, Any] = {}
-    for a in op.schema.arguments:
-        if a.type.is_tensor:
-            made[a.name] = core.full((3, 4), TENSORS.get(a.name, 0.25))
-        elif a.name == "size":
-            made[a.name] = (3, 4)
-        elif a.name in ("training", "train"):
-            made[a.name] = True
-        elif a.required:
-            made[a.name] = NUMBERS.get(a.name, 0.5)
-    return Sample("valid arguments", (), made)
 
 
 def takes_generator(op: Op) -> bool:
@@ -117,7 +107,7 @@ def test_bad_arguments_leave_the_generator(op: Op, stream: str) -> None:
             for which, given in forms(op, sample):
                 text = f"{op.name}({sample.text}), {which}"
                 failures += fails(text, given, lambda given=given: call(op, given))
-    for which, given in forms(op, valid(op)):
+    for which, given in forms(op, random_sample(op)):
         assert not fails(op.name, given, lambda given=given: boxed(op, given))
         wrongs = [(name, wrong) for name in given.kwargs if name != "generator" for wrong in WRONG]
         wrongs += [("requires_grad", True), ("dtype", core.int8), ("dtype", core.bool), ("device", "meta:3")]
@@ -140,7 +130,7 @@ def test_running_out_of_memory_leaves_the_generator(op: Op, stream: str, allocat
     if stream == "torch" and core.get_default_device().type != "cpu":
         pytest.skip("only the CPU's generator draws PyTorch's random numbers")
     for dtype in (core.float32, core.bfloat16):
-        for which, given in forms(op, valid(op)):
+        for which, given in forms(op, random_sample(op)):
             sample = map_tensors(lambda t: t.to(dtype).t().clone().t(), given)  # noqa: B023
             before = allocator.guard_total_blocks()
             boxed(op, sample)

@@ -79,6 +79,35 @@ def is_random(op: Op) -> bool:
     return op.random or "Generator?" in [a.type.name for a in op.schema.arguments]
 
 
+# Arguments of operators that draw random numbers, by name.
+_NUMBERS = {"low": 2, "high": 9, "range": 5, "to": 6, "from": 1, "n": 6, "num_samples": 2, "columns": 4}
+_TENSORS = {"count": 3.0, "std": 0.5}
+
+
+def random_sample(op: Op) -> Sample:
+    """Return keyword arguments for which an operator draws random numbers. The entries of such operators have no samples.
+
+    Args:
+        op: the operator's YAML entry.
+
+    Example:
+        >>> op = next(op for op in operators() if op.name == "rand")
+        >>> random_sample(op).kwargs
+        {'size': (3, 4)}
+    """
+    made: dict[str, Any] = {}
+    for a in op.schema.arguments:
+        if a.type.is_tensor:
+            made[a.name] = core.full((3, 4), _TENSORS.get(a.name, 0.25))
+        elif a.name == "size":
+            made[a.name] = (3, 4)
+        elif a.name in ("training", "train"):
+            made[a.name] = True
+        elif a.required:
+            made[a.name] = _NUMBERS.get(a.name, 0.5)
+    return Sample("arguments of a random operator", (), made)
+
+
 def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
     """Yield the samples in the YAML entry of an operator, each with new tensors.
 

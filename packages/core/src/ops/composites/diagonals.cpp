@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bodies/diagonals.h"
+#include "ops/fresh.h"
 #include "ops/outputs.h"
 #include "ops/views.h"
 #include "rushlight/ops/arange.h"
@@ -25,11 +26,14 @@ namespace {
 // Returns a copy of `input` in which the elements of `src` replace the elements of a view.
 Tensor replaced(const char* op, const Tensor& input, const Tensor& src, const auto& view) {
     Tensor copy = ops::clone(input, "contiguous");
-    const Tensor part = view(copy);
-    RL_CHECK(std::ranges::equal(part.sizes(), src.sizes()), throw_runtime, "%s(src): needs shape %s, got %s",
-             op, to_string(part.sizes()).c_str(), to_string(src.sizes()).c_str());
-    ops::copy_(part, src);
-    return copy;
+    {
+        const Tensor part = view(copy);
+        RL_CHECK(std::ranges::equal(part.sizes(), src.sizes()), throw_runtime,
+                 "%s(src): needs shape %s, got %s", op, to_string(part.sizes()).c_str(),
+                 to_string(src.sizes()).c_str());
+        ops::copy_(part, src);
+    }
+    return fresh(std::move(copy));
 }
 
 }  // namespace

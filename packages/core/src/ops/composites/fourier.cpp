@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "bodies/fourier.h"
+#include "ops/fresh.h"
 #include "ops/views.h"
 #include "rushlight/ops/_fft_c2c.h"
 #include "rushlight/ops/_fft_c2r.h"
@@ -262,13 +263,12 @@ Tensor fft_fftfreq(int64_t n, double d, std::optional<DType> dtype, std::optiona
     const Tensor steps = ops::arange(Scalar(std::max<int64_t>(n, 0)), t, device, false);
     const Tensor made = frequencies("fftfreq", steps, n, d, false);
     const int64_t positive = (n + 1) / 2;
-    const Tensor upper = ops::narrow(made, 0, positive, n - positive);
-    ops::copy_(upper,
+    ops::copy_(ops::narrow(made, 0, positive, n - positive),
                ops::mul(ops::arange(Scalar(positive - n), Scalar(0), Scalar(1), t, device, false),
                         Scalar(1 / (static_cast<double>(n) * d))),
                false);
     if (requires_grad) made.set_requires_grad(true);
-    return made;
+    return fresh(made);
 }
 Tensor fft_rfftfreq(int64_t n, double d, std::optional<DType> dtype, std::optional<Device> device,
                     bool requires_grad) {

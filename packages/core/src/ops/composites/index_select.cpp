@@ -1,5 +1,6 @@
 // Out-of-place writes of slices by index: each copies the input and then writes in place.
 #include "bodies/index_select.h"
+#include "ops/fresh.h"
 #include "ops/views.h"
 #include "rushlight/ops/_scatter_reduce_.h"
 #include "rushlight/ops/_to_copy.h"
@@ -45,13 +46,13 @@ Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tens
 }  // namespace
 
 Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
-    return ops::index_add_(row_major_copy(input), dim, index, source, alpha);
+    return fresh(ops::index_add_(row_major_copy(input), dim, index, source, alpha));
 }
 Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
-    return ops::index_copy_(row_major_copy(input), dim, index, source);
+    return fresh(ops::index_copy_(row_major_copy(input), dim, index, source));
 }
 Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
-    return ops::index_fill_(row_major_copy(input), dim, index, value);
+    return fresh(ops::index_fill_(row_major_copy(input), dim, index, value));
 }
 Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     RL_CHECK(value.dim() == 0, throw_runtime,
@@ -66,7 +67,7 @@ Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index,
     return ops::copy_(input, ops::where(mask, as(value, input.dtype()), input));
 }
 Tensor index_fill_tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
-    return index_fill__tensor(row_major_copy(input), dim, index, value);
+    return fresh(index_fill__tensor(row_major_copy(input), dim, index, value));
 }
 
 Tensor index_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
@@ -77,8 +78,8 @@ Tensor index_reduce_(const Tensor& input, int64_t dim, const Tensor& index, cons
 Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                     std::string_view reduce, bool include_self) {
     Tensor every = spread_index("index_reduce", input, dim, index, source, reduce);
-    return ops::_scatter_reduce_(row_major_copy(input), dim, every, source, reduce, include_self,
-                                 "index_reduce");
+    return fresh(ops::_scatter_reduce_(row_major_copy(input), dim, every, source, reduce, include_self,
+                                       "index_reduce"));
 }
 
 }  // namespace rushlight::composites

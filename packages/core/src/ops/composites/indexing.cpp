@@ -1,5 +1,6 @@
 // Reads and writes by indices of all kinds. Masks are converted to integer indices here.
 #include "bodies/indexing.h"
+#include "ops/fresh.h"
 #include "rushlight/ops/_index.h"
 #include "rushlight/ops/_index_put_.h"
 #include "rushlight/ops/_masked_elements.h"
@@ -77,7 +78,7 @@ Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
     return input;
 }
 Tensor index_put(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
-    return ops::index_put_(ops::clone(input, "contiguous"), indices, values, accumulate);
+    return fresh(ops::index_put_(ops::clone(input, "contiguous"), indices, values, accumulate));
 }
 
 }  // namespace rushlight::composites

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "bodies/linalg.h"
+#include "ops/fresh.h"
 #include "ops/views.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
@@ -231,8 +232,8 @@ Tensor matrix_power(const Tensor& input, int64_t n) {
         return matrix_power(ops::linalg_inv(input), -n);
     }
     if (n == 0)
-        return ops::copy_(ops::zeros_like(input, std::nullopt, std::nullopt, false, "contiguous"),
-                          identity_like(input));
+        return fresh(ops::copy_(ops::zeros_like(input, std::nullopt, std::nullopt, false, "contiguous"),
+                                identity_like(input)));
     if (n == 1) return ops::clone(input, "contiguous");
     Tensor square = input, power;
     for (;;) {

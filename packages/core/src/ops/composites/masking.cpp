@@ -2,6 +2,7 @@
 
 #include "bodies/masking.h"
 #include "ops/broadcasting.h"
+#include "ops/fresh.h"
 #include "ops/numbers.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
@@ -77,7 +78,7 @@ Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList 
 }
 Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& source) {
     auto shape = broadcast_shapes("masked_scatter", "input", input.sizes(), "mask", mask.sizes());
-    return ops::masked_scatter_(row_major_copy(ops::broadcast_to(input, shape)), mask, source);
+    return fresh(ops::masked_scatter_(row_major_copy(ops::broadcast_to(input, shape)), mask, source));
 }
 
 std::vector<Tensor> nonzero_as_tuple(const Tensor& input, bool as_tuple) {

@@ -5,6 +5,7 @@
 
 #include "bodies/random.h"
 #include "ops/element_check.h"
+#include "ops/fresh.h"
 #include "rushlight/backend.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/_dropout.h"
@@ -37,7 +38,7 @@ template <class Fill>
 Tensor filled(Tensor t, bool requires_grad, Fill fill) {
     fill(t);
     if (requires_grad) t.set_requires_grad(true);
-    return t;
+    return fresh(std::move(t));
 }
 
 // Fills with random integers from `low` to `low` + `range` - 1. A `range` of 0 means 2^64.
@@ -115,7 +116,7 @@ Tensor bernoulli__tensor(const Tensor& input, const Tensor& p, Generator* genera
     return ops::copy_(input, ops::bernoulli(ops::detach(probabilities), generator), false);
 }
 Tensor bernoulli_p(const Tensor& input, double p, Generator* generator) {
-    return ops::bernoulli_(ops::empty_like(ops::detach(input)), p, generator);
+    return fresh(ops::bernoulli_(ops::empty_like(ops::detach(input)), p, generator));
 }
 
 Tensor random_(const Tensor& input, Generator* generator) {

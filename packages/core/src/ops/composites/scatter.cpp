@@ -1,5 +1,6 @@
 #include "bodies/scatter.h"
 #include "ops/broadcasting.h"
+#include "ops/fresh.h"
 #include "ops/views.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_scatter_reduce_.h"
@@ -96,17 +97,17 @@ Tensor reduce_into(const char* op, const Tensor& target, int64_t dim, const Tens
 }  // namespace
 
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-    return ops::scatter_(row_major_copy(input), dim, index, src);
+    return fresh(ops::scatter_(row_major_copy(input), dim, index, src));
 }
 Tensor scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
-    return ops::scatter_(row_major_copy(input), dim, index, value);
+    return fresh(ops::scatter_(row_major_copy(input), dim, index, value));
 }
 Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-    return ops::scatter_add_(row_major_copy(input), dim, index, src);
+    return fresh(ops::scatter_add_(row_major_copy(input), dim, index, src));
 }
 
 Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
-    return ops::put_(row_major_copy(input), index, source, accumulate);
+    return fresh(ops::put_(row_major_copy(input), index, source, accumulate));
 }
 Tensor scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        std::string_view reduce, bool include_self) {
@@ -114,7 +115,7 @@ Tensor scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, co
 }
 Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                       std::string_view reduce, bool include_self) {
-    return reduce_into("scatter_reduce", row_major_copy(input), dim, index, src, reduce, include_self);
+    return fresh(reduce_into("scatter_reduce", row_major_copy(input), dim, index, src, reduce, include_self));
 }
 Tensor scatter__reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                         std::string_view reduce) {
@@ -127,8 +128,8 @@ Tensor scatter__value_reduced(const Tensor& input, int64_t dim, const Tensor& in
 }
 Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        std::string_view reduce) {
-    return reduce_into("scatter", row_major_copy(input), dim, index, src, add_or_multiply("scatter", reduce),
-                       true);
+    return fresh(reduce_into("scatter", row_major_copy(input), dim, index, src,
+                             add_or_multiply("scatter", reduce), true));
 }
 Tensor scatter_value_reduced(const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
                              std::string_view reduce) {

@@ -3,6 +3,7 @@
 #include "bodies/slicing.h"
 #include "ops/copying.h"
 #include "ops/create.h"
+#include "ops/fresh.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
 
@@ -57,10 +58,11 @@ Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimensio
     StagesOff stages(kAllStages);
     ViewSpec windows = views::unfold(base, dimension, size, step);
     check_grad("unfold_backward", windows, grad);
-    Tensor all = take_view(base, windows);
-    for (int64_t k = 0; k < size; ++k)
+    for (int64_t k = 0; k < size; ++k) {
+        const Tensor all = take_view(base, windows);
         ops::add_(take_view(all, views::select(all, -1, k)), take_view(grad, views::select(grad, -1, k)));
-    if (base.dtype() == grad.dtype()) return base;
+    }
+    if (base.dtype() == grad.dtype()) return fresh(base);
     Tensor rounded = make_tensor(input_sizes, grad.dtype(), grad.device());
     copy_into(rounded, base);
     return rounded;
