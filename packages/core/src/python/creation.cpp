@@ -122,6 +122,9 @@ T element(PyObject* o) {
     if (is_tensor(o)) s = item(unwrap(o));
     else if (!std::is_integral_v<T> && PyLong_Check(o)) s = any_integer(o);
     else if (!to_scalar(o, s)) throw UnknownElement(o);
+    if constexpr (!kIsComplex<T> && !std::is_same_v<T, bool>)
+        RL_CHECK(!s.is_complex(), throw_type,
+                 "tensor(data): a complex number cannot be converted to dtype %s", name(DTypeOf<T>::value));
     if constexpr (std::is_class_v<T> && !kIsComplex<T>) {  // half types and float8
         return T(s.to<float>());
     } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

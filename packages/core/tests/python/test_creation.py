@@ -106,6 +106,16 @@ def test_bad_data_is_named(data: Any, error: type[Exception], text: str) -> None
         core.tensor(data)
 
 
+def test_complex_numbers_do_not_become_real() -> None:
+    for dtype in (core.int64, core.float16, core.float32):
+        for data in (1j, [1, 2j]):
+            with pytest.raises(
+                TypeError, match=f"complex number cannot be converted to dtype {str(dtype)[6:]}"
+            ):
+                core.tensor(data, dtype=dtype)
+    assert core.tensor([1j, 0j], dtype=core.bool).tolist() == [True, False]
+
+
 @pytest.mark.parametrize(
     ("value", "dtype"),
     [(300, core.uint8), (-1, core.uint8), (1e30, core.int32), (float("nan"), core.int64)],
