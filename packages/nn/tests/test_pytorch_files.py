@@ -92,6 +92,12 @@ def test_values_in_the_layout_of_before_1_6(again):
     check_values(through(found, True) if again else found, DTYPES)
 
 
+@pytest.mark.parametrize("legacy", [False, True])
+def test_names_of_layouts(legacy):
+    layouts = [core.strided, core.sparse_coo, core.sparse_bsr, core.jagged]
+    assert all(a is b for a, b in zip(through(layouts, legacy), layouts, strict=True))
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_float8(again):
     found = load(FILES / "float8.pt")

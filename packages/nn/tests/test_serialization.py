@@ -82,6 +82,8 @@ def test_other_values():
     value = {
         "dtype": core.bfloat16,
         "device": core.device("cpu"),
+        "layouts": [core.strided, core.sparse_coo, core.sparse_csr, core.jagged],
+        "formats": [core.contiguous_format, core.preserve_format, core.channels_last],
         "size": core.Size([2, 3]),
         (1, 2.5): "a tuple as a key",
         "parameter": Parameter(core.ones(2)),
@@ -92,6 +94,8 @@ def test_other_values():
     }
     result = through(value)
     assert equal(result, value)
+    assert result["layouts"][1] is core.sparse_coo
+    assert [type(f) for f in result["formats"]] == [core.memory_format] * 3
     assert math.copysign(1, result["-0"]) == -1
     buffer = through(Buffer(core.ones(1), persistent=False))
     assert type(buffer) is Buffer

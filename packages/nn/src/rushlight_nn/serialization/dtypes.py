@@ -1,4 +1,4 @@
-"""The dtypes of tensors, and the storage classes and quantization schemes of PyTorch, by name."""
+"""Dtypes, layouts and memory formats of tensors, and storage classes and quantization schemes of PyTorch, by name."""
 
 from __future__ import annotations
 
@@ -50,6 +50,23 @@ OF_UNTYPED_STORAGES = (
 DTYPES: dict[str, Any] = dict(OTHERS)
 for _name in (*STORAGES.values(), *OF_UNTYPED_STORAGES):
     DTYPES[_name] = getattr(core, _name)
+
+
+#: All layouts, and all orders of dimensions in memory, by name.
+LAYOUTS: dict[str, Any] = {
+    str(layout): layout
+    for layout in (
+        *(core.strided, core.sparse_coo, core.jagged),
+        *(core.sparse_csr, core.sparse_csc, core.sparse_bsr, core.sparse_bsc),
+    )
+}
+MEMORY_FORMATS: dict[str, Any] = {
+    str(order): order
+    for order in (
+        *(core.contiguous_format, core.preserve_format),
+        *(core.channels_last, core.channels_last_3d),
+    )
+}
 
 
 class StorageType:

@@ -563,6 +563,8 @@ _WRITERS: dict[type, Any] = {
         "torch", "device", (v.type,) if v.index is None else (v.type, v.index), v
     ),
     core.dtype: lambda p, v: p.name("torch", str(v).rpartition(".")[2]),
+    core.layout: lambda p, v: p.reduce("torch.serialization", "_get_layout", (str(v),), v),
+    type(core.sparse_coo): lambda p, v: p.reduce("torch.serialization", "_get_layout", (str(v),), v),
     datetime.datetime: Pickler.date,
     datetime.date: Pickler.date,
     datetime.time: Pickler.date,

@@ -11,9 +11,10 @@ from .._typing import Any, NoReturn
 from ..parameter import Buffer, Parameter
 from . import trust
 from .deferred import defer
+from .dtypes import LAYOUTS
 from .errors import Budget, FormatError
 from .geometry import check_geometry, tensor_over
-from .sparse import COMPRESSED, rebuild_sparse
+from .sparse import rebuild_sparse
 
 
 def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
@@ -140,14 +141,9 @@ def refuse_quantized(*arguments: Any) -> NoReturn:
 
 
 def layout(name: Any) -> Any:
-    found = {
-        "torch.strided": core.strided,
-        "torch.sparse_coo": core.sparse_coo,
-        **{str(each): each for each in COMPRESSED},
-    }
-    if name not in found:
-        raise FormatError(f"the file holds a tensor of layout {name!r:.80}, which rushlight does not support")
-    return found[name]
+    if name not in LAYOUTS:
+        raise FormatError(f"the file holds the layout {name!r:.80}, which rushlight does not support")
+    return LAYOUTS[name]
 
 
 def device(*arguments: Any) -> Any:

@@ -22,8 +22,8 @@ from rushlight_core._other_dtypes import OtherDtype
 from .._typing import Any
 from . import trust
 from .described import tuple_class
-from .dtypes import DTYPES
-from .sparse import COMPRESSED, rebuild_sparse
+from .dtypes import DTYPES, LAYOUTS, MEMORY_FORMATS
+from .sparse import rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
@@ -177,7 +177,7 @@ def _sparse(
     columns: Any,
     values: Any,
 ) -> Any:
-    kind = {str(each): each for each in (core.sparse_coo, *COMPRESSED)}[_text(layout)]
+    kind = LAYOUTS[_text(layout)]
     parts = (
         (indices, values, size, coalesced is True) if columns is None else (indices, columns, values, size)
     )
@@ -217,6 +217,9 @@ _ENCODERS: dict[Any, Callable[[Any], tuple[str, dict[str, Any]] | None]] = {
     core.dtype: lambda v: ("dtype", {"value": str(v).rpartition(".")[2]}),
     OtherDtype: lambda v: ("dtype", {"value": str(v).rpartition(".")[2]}),
     core.device: lambda v: ("device", {"value": str(v)}),
+    core.layout: lambda v: ("layout", {"value": str(v)}),
+    type(core.sparse_coo): lambda v: ("layout", {"value": str(v)}),
+    core.memory_format: lambda v: ("memory_format", {"value": str(v)}),
     bytes: lambda v: ("bytes", {"value": base64.b85encode(v).decode()}),
     bytearray: lambda v: ("bytearray", {"value": base64.b85encode(bytes(v)).decode()}),
     complex: lambda v: ("complex", {"real": v.real, "imag": v.imag}),
@@ -242,6 +245,8 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "float": _float,
     "dtype": _dtype,
     "device": lambda value: core.device(_text(value)),
+    "layout": lambda value: LAYOUTS[_text(value)],
+    "memory_format": lambda value: MEMORY_FORMATS[_text(value)],
     "bytes": _bytes,
     "bytearray": lambda value: bytearray(_bytes(value)),
     "complex": lambda real, imag: complex(float(real), float(imag)),
