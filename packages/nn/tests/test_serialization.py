@@ -321,6 +321,16 @@ def test_every_truncation_is_noticed(good, tmp_path):
     assert path.read_bytes() == good + b"\0"
 
 
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_empty_files(weights_only, tmp_path):
+    path = tmp_path / "empty"
+    path.write_bytes(b"")
+    for file in (path, io.BytesIO()):
+        with pytest.raises(EOFError, match="the file is empty") as caught:
+            load(file, weights_only=weights_only)
+        assert isinstance(caught.value, CheckpointError)
+
+
 def test_every_altered_byte_is_noticed(good, rng):
     for position in range(len(good)):
         data = bytearray(good)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from . import checkpoint, pytorch, shards
-from .errors import Budget, CheckpointError, FormatError
+from .errors import Budget, CheckpointError, EmptyFileError, FormatError
 from .replacing import replace_file
 from .source import Source
 from .trust import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
@@ -133,7 +133,7 @@ def load(
 
     Raises:
         CheckpointError: the file is not a checkpoint, is truncated or damaged, or names a class or function
-            that is not allowed.
+            that is not allowed. If the file is empty, the error is also an EOFError.
         TypeError: a keyword argument is unknown.
         ValueError: `mmap` is used with an open file.
         OSError: the file cannot be opened or read.
@@ -153,6 +153,8 @@ def load(
         f = shards.index_of(os.fspath(f))
     try:
         with Source(f, mapping) as source:
+            if source.size == 0:
+                raise EmptyFileError(_name_of(f), "the file is empty")
             return _read(source, map_location, verify)
     except FormatError as error:
         raise CheckpointError(_name_of(f), str(error)) from error.__cause__

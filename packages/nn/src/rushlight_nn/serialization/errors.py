@@ -51,6 +51,18 @@ class CheckpointError(RuntimeError, UnpicklingError):
         self.path = path
 
 
+class EmptyFileError(CheckpointError, EOFError):
+    """Raised if a file is empty.
+
+    Example:
+        >>> open("empty.pt", "w").close()
+        >>> torch.load("empty.pt")
+        Traceback (most recent call last):
+            ...
+        rushlight_nn.serialization.errors.EmptyFileError: ...
+    """
+
+
 class Budget:
     """A limit on the memory that reading a file may use, so that a small file cannot allocate much memory.
 
