@@ -455,6 +455,7 @@ def test_refusals():
         (lambda p: optim.SGD(p, momentum=-1.0), r"SGD\(momentum\)"),
         (lambda p: optim.SGD(p, nesterov=True), "requires a positive momentum and zero dampening"),
         (lambda p: optim.Adam(p, betas=(0.9, 1.0)), r"Adam\(betas\): entry 1 must be .*, got 1.0"),
+        (lambda p: optim.Adam(p, betas=(0.9,)), r"Adam\(betas\): needs two numbers, got \(0.9,\)"),
         (lambda p: optim.AdamW(p, eps=-1e-8), r"AdamW\(eps\)"),
         (lambda p: optim.Adam(p, lr=float("nan")), r"Adam\(lr\): got nan"),
         (

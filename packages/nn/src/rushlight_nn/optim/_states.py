@@ -77,7 +77,9 @@ def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
 
 
 def check_betas(optimizer: str, betas: tuple[float, float]) -> None:
-    """Raise ValueError unless both betas are at least 0 and below 1."""
+    """Raise ValueError unless there are two betas, both at least 0 and below 1."""
+    if len(betas) != 2:
+        raise ValueError(f"{optimizer}(betas): needs two numbers, got {betas}")
     for position, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(
