@@ -472,10 +472,11 @@ def sanitize(session: nox.Session, part: str) -> None:
     options = ["-p", "no:cacheprovider", "--capture=sys"]
     programs = core.folder / "tests" / "test_cpp.py"
     if part == "cpp":
-        # These tests compile separate programs with the sanitizers.
+        # These tests compile separate programs with the sanitizers. Their randomised tests of allocators are long.
         install(session, variant, [core, autograd], extra="test")
         session.run(
-            *PYTEST, f"--rootdir={core.folder}", *options, str(programs), *session.posargs, env=variant.environment
+            *PYTEST, f"--rootdir={core.folder}", *options, str(programs), *session.posargs,
+            env={**variant.environment, "RUSHLIGHT_FUZZ_OPERATIONS": "1000000"},
         )  # fmt: skip
         # Core's test programs of parts that several threads use.
         threads = "parallel or cpu_allocator or device_allocator or runtime or backend or [random]"

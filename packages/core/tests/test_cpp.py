@@ -1,6 +1,7 @@
 """The C++ tests: one program for each file of tests/cpp, built from the sources that its first lines name.
 
 RUSHLIGHT_SANITIZE=address,undefined (or thread) builds the tests and the tested files with a sanitizer.
+RUSHLIGHT_FUZZ_OPERATIONS is the number of operations of the randomised tests of allocators.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def test_program(source: Path, objects: Objects, tmp_path: Path) -> None:
     assert linked.returncode == 0, linked.stderr
     for environment in environments(source):
         run = subprocess.run(
-            [program], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+            [program], capture_output=True, text=True, timeout=600, env={**os.environ, **environment}
         )
         assert run.returncode == 0, f"{environment}\n{run.stdout}\n{run.stderr}"
         assert "ok" in run.stdout

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "check.h"
+#include "stamped_block.h"
 
 using namespace rushlight;
 using namespace rushlight::detail;
@@ -131,12 +132,6 @@ size_t count_blocks(const std::string& snapshot, const char* state) {
     size_t n = 0;
     for (size_t at = snapshot.find(part); at != std::string::npos; at = snapshot.find(part, at + 1)) ++n;
     return n;
-}
-
-/// Returns the number of operations of a randomised test: RUSHLIGHT_FUZZ_OPERATIONS, or `usual`.
-int fuzz_operations(int usual) {
-    const char* given = std::getenv("RUSHLIGHT_FUZZ_OPERATIONS");
-    return given ? std::atoi(given) : usual;
 }
 
 }  // namespace
@@ -694,12 +689,8 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
     device.unmap_waits = true;
     CachingAllocator allocator(device, {});
     std::mt19937 random(3);
-    struct Owned {
-        uint64_t* data;
-        size_t words;
-        uint64_t stamp;
-    };
-    std::vector<Owned> live;
+    std::vector<StampedBlock> live;
+    OwnedRanges owned;
     uint64_t stamps = 0;
     int refused = 0;
     for (int i = 0, end = fuzz_operations(60'000); i < end; ++i) {
@@ -714,10 +705,10 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
                     ++refused;
                     break;
                 }
-                Owned block{data, nbytes / 8, ++stamps};
+                const StampedBlock block{data, nbytes / 8, ++stamps};
                 live.push_back(block);
-                device.enqueue(stream,
-                               [block] { block.data[0] = block.data[block.words - 1] = block.stamp; });
+                owned.add(data, nbytes);
+                device.enqueue(stream, [block] { block.write(); });
                 // Each block is read on its own stream, or after an event on another stream, as in a real
                 // program.
                 StreamId reader = stream;
@@ -729,9 +720,7 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
                     });
                     allocator.record_use(data, reader);
                 }
-                device.enqueue(reader, [block] {
-                    CHECK(block.data[0] == block.stamp && block.data[block.words - 1] == block.stamp);
-                });
+                device.enqueue(reader, [block] { block.check(); });
                 break;
             }
             case 3:
@@ -739,6 +728,7 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
             case 5:
                 if (!live.empty()) {
                     size_t victim = random() % live.size();
+                    owned.remove(live[victim].data);
                     CHECK(allocator.release(live[victim].data));
                     live[victim] = live.back();
                     live.pop_back();
@@ -750,7 +740,7 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
     }
     CHECK(refused > 0);  // the device was full at times
     CHECK(stamps > 10'000);
-    for (Owned& block : live) CHECK(allocator.release(block.data));
+    for (const StampedBlock& block : live) CHECK(allocator.release(block.data));
     for (StreamId stream = 0; stream < 4; ++stream) {
         while (device.advance(stream)) {}
     }
@@ -767,29 +757,21 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
     CachingAllocator allocator(device, {});
     std::mt19937 random(11);
     using Steps = std::vector<std::function<void()>>;
-    struct Owned {
-        uint64_t* data;
-        size_t words;
-        uint64_t stamp;
-
-        void write() const { data[0] = data[words - 1] = stamp; }
-        void check() const { CHECK(data[0] == stamp && data[words - 1] == stamp); }
-    };
     struct Graph {
         PoolId pool;
         StreamId replayed_on;  // the same stream for all graphs of a pool
         std::shared_ptr<Steps> steps;
-        std::vector<Owned> results;
+        std::vector<StampedBlock> results;
     };
     std::vector<Graph> graphs;
-    std::vector<Owned> live;
+    std::vector<StampedBlock> live;
     uint64_t stamps = 0;
     PoolId pools = 0;
     int replays = 0, retired = 0;
     const auto allocate = [&](StreamId stream) {
         const size_t nbytes = 64 + (random() % 6 ? random() % 20'000 : random() % (3 * kMiB));
         auto* data = static_cast<uint64_t*>(allocator.allocate(nbytes, stream));
-        return Owned{data, nbytes / 8, ++stamps};
+        return StampedBlock{data, nbytes / 8, ++stamps};
     };
     // Records a program on two captured streams, 10 and 11. Its steps are stored in the order of recording.
     const auto capture = [&](PoolId pool, StreamId replayed_on) {
@@ -799,7 +781,7 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
         for (auto n = 3 + random() % 12; n > 0; --n) {
             if (graph.results.empty() || random() % 2) {
                 const StreamId stream = 10 + random() % 2;
-                const Owned block = allocate(stream);
+                const StampedBlock block = allocate(stream);
                 if (!block.data) continue;
                 CHECK_EQUAL(allocator.pool_of(block.data), pool);
                 graph.steps->push_back([block] { block.write(); });
@@ -807,13 +789,13 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
                 graph.results.push_back(block);
             } else {
                 const size_t victim = random() % graph.results.size();
-                const Owned block = graph.results[victim];
+                const StampedBlock block = graph.results[victim];
                 graph.steps->push_back([block] { block.check(); });
                 CHECK(allocator.release(block.data));
                 graph.results.erase(graph.results.begin() + static_cast<ptrdiff_t>(victim));
             }
         }
-        for (const Owned& block : graph.results) graph.steps->push_back([block] { block.check(); });
+        for (const StampedBlock& block : graph.results) graph.steps->push_back([block] { block.check(); });
         allocator.end_capture(pool);
         graphs.push_back(std::move(graph));
     };
@@ -829,7 +811,7 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
             case 2:
             case 3:
             case 4: {
-                const Owned block = allocate(stream);
+                const StampedBlock block = allocate(stream);
                 if (!block.data) break;
                 live.push_back(block);
                 device.enqueue(stream, [block] { block.write(); });
@@ -873,14 +855,14 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
                     drain();
                     for (const Graph& graph : graphs) {
                         if (graph.pool != pool) continue;
-                        for (const Owned& block : graph.results) {
+                        for (const StampedBlock& block : graph.results) {
                             block.write();
                             live.push_back(block);
                         }
                     }
                     std::erase_if(graphs, [pool](const Graph& graph) { return graph.pool == pool; });
                     allocator.retire(pool);
-                    for (const Owned& block : live)
+                    for (const StampedBlock& block : live)
                         CHECK(device.holds(reinterpret_cast<char*>(block.data), 8));
                     ++retired;
                 } else if (random() % 8 == 0) {
@@ -896,10 +878,10 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
     CHECK(retired > 50);
     drain();
     for (const Graph& graph : graphs) {
-        for (const Owned& block : graph.results) CHECK(allocator.release(block.data));
+        for (const StampedBlock& block : graph.results) CHECK(allocator.release(block.data));
         allocator.retire(graph.pool);
     }
-    for (const Owned& block : live) CHECK(allocator.release(block.data));
+    for (const StampedBlock& block : live) CHECK(allocator.release(block.data));
     allocator.empty_cache();
     CHECK_EQUAL(device.mapped, 0u);
     CHECK_EQUAL(device.live_events, 0);
