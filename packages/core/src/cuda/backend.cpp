@@ -181,8 +181,8 @@ BackendStatus synchronize_device(int32_t device) {
     });
 }
 
-/// If the host's memory is not pinned, CUDA's function waits. For a copy to the device, it returns after the source has
-/// been read; for a copy to the host, it returns after the copy is done.
+/// If the host's memory is not pinned, a copy to the device returns after the source has been read, without waiting for
+/// other work, and a copy to the host returns after it is done.
 BackendStatus copy(const DeviceCopy* c) {
     return guarded([c] {
         const cudaStream_t stream = stream_of(c->stream);
@@ -197,10 +197,10 @@ BackendStatus copy(const DeviceCopy* c) {
                                                                             : cudaMemcpyDeviceToDevice;
             check(driver.copy(c->target, c->source, c->nbytes, kind, stream), "copying");
         }
-        // Memory that core did not pin may be pinned nevertheless. Then CUDA's copy returns before it is done, so the
-        // stream is synchronised.
-        const bool waits = c->until == CopyUntil::Done ||
-                           (c->until == CopyUntil::SourceRead && c->kind == CopyKind::HostToDevice);
+        bool waits = c->until == CopyUntil::Done;
+        // From pinned memory, which core or another library has pinned, CUDA's copy returns before the source is read.
+        if (c->until == CopyUntil::SourceRead && c->kind == CopyKind::HostToDevice)
+            check(driver.is_pinned(&waits, c->source), "querying host memory");
         if (waits) check(driver.synchronize_stream(stream), "copying");
         if (c->until == CopyUntil::Done)
             check_alarm(c->kind == CopyKind::DeviceToHost ? c->source_device : c->target_device);

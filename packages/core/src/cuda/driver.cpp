@@ -47,6 +47,12 @@ const char* missing() {
 cudaError_t pin(void** data, size_t nbytes, unsigned flags) { return cudaHostAlloc(data, nbytes, flags); }
 cudaError_t properties(cudaDeviceProp* found, int device) { return cudaGetDeviceProperties(found, device); }
 cudaError_t allocate(void** data, size_t nbytes) { return cudaMalloc(data, nbytes); }
+cudaError_t is_pinned(bool* pinned, const void* data) {
+    cudaPointerAttributes found;
+    const cudaError_t error = cudaPointerGetAttributes(&found, data);
+    *pinned = error == cudaSuccess && found.type != cudaMemoryTypeUnregistered;
+    return error;
+}
 cudaError_t create_event(cudaEvent_t* event, unsigned flags) {
     return cudaEventCreateWithFlags(event, flags);
 }
@@ -76,6 +82,7 @@ const Driver driver = {
     .release = cudaFree,
     .pin = pin,
     .unpin = cudaFreeHost,
+    .is_pinned = is_pinned,
     .copy = cudaMemcpyAsync,
     .copy_peer = cudaMemcpyPeerAsync,
     .synchronize = cudaDeviceSynchronize,

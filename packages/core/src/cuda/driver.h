@@ -24,6 +24,8 @@ struct Driver {
     cudaError_t (*release)(void* data);
     cudaError_t (*pin)(void** data, size_t nbytes, unsigned flags);
     cudaError_t (*unpin)(void* data);
+    /// Sets whether host memory is pinned, by this process or by another library.
+    cudaError_t (*is_pinned)(bool* pinned, const void* data);
     cudaError_t (*copy)(void* target, const void* source, size_t nbytes, cudaMemcpyKind kind,
                         cudaStream_t stream);
     cudaError_t (*copy_peer)(void* target, int target_device, const void* source, int source_device,

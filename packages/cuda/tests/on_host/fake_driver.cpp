@@ -63,6 +63,7 @@ struct Machine {
     std::map<void*, std::pair<int, size_t>> live;
     std::map<void*, size_t> pinned;
     size_t allocations = 0, launches = 0, sleeping_events = 0;
+    size_t waits = 0;  // calls in which the host waits for work of the device
     cudaError_t failed = cudaSuccess;  // permanent
     cudaError_t next = cudaSuccess;  // fails the next piece of work
     bool null_launches = false;
@@ -188,6 +189,7 @@ cudaError_t release(void* data) {
     const auto found = m.live.find(data);
     if (found == m.live.end()) std::abort();
     Device& device = m.devices[static_cast<size_t>(found->second.first)];
+    ++m.waits;
     run_device(device);  // because cudaFree waits
     device.used -= found->second.second;
     std::memset(data, 0xDD, found->second.second);
@@ -217,6 +219,11 @@ bool is_pinned(const void* data) {
     --after;
     return static_cast<const char*>(data) < static_cast<const char*>(after->first) + after->second;
 }
+cudaError_t query_pinned(bool* pinned, const void* data) {
+    const Lock lock(machine().mutex);
+    *pinned = is_pinned(data);
+    return cudaSuccess;
+}
 cudaError_t copy(void* target, const void* source, size_t nbytes, cudaMemcpyKind kind, cudaStream_t stream) {
     const Lock lock(machine().mutex);
     CUstream_st* own = stream_of(stream);
@@ -225,7 +232,10 @@ cudaError_t copy(void* target, const void* source, size_t nbytes, cudaMemcpyKind
         return push(own, [=] { std::memcpy(target, staged.data(), nbytes); });
     }
     const cudaError_t queued = push(own, [=] { std::memcpy(target, source, nbytes); });
-    if (kind == cudaMemcpyDeviceToHost && !is_pinned(target)) run_to(own, own->queued);
+    if (kind == cudaMemcpyDeviceToHost && !is_pinned(target)) {
+        ++machine().waits;
+        run_to(own, own->queued);
+    }
     return queued == cudaSuccess ? give(machine().failed) : queued;
 }
 cudaError_t copy_peer(void* target, int, const void* source, int, size_t nbytes, cudaStream_t stream) {
@@ -238,6 +248,7 @@ cudaError_t synchronize() {
     Device& device = machine().devices[static_cast<size_t>(current)];
     for (const auto& stream : device.streams)
         if (stream->graph) return give(cudaErrorStreamCaptureUnsupported);
+    ++machine().waits;
     run_device(device);
     return give(machine().failed);
 }
@@ -260,6 +271,7 @@ cudaError_t synchronize_stream(cudaStream_t stream) {
     const Lock lock(machine().mutex);
     CUstream_st* own = stream_of(stream);
     if (own->graph) return give(cudaErrorStreamCaptureUnsupported);
+    ++machine().waits;
     run_to(own, own->queued);
     return give(machine().failed);
 }
@@ -311,6 +323,7 @@ cudaError_t query_event(cudaEvent_t event) {
 }
 cudaError_t synchronize_event(cudaEvent_t event) {
     const Lock lock(machine().mutex);
+    ++machine().waits;
     if (event->stream) run_to(event->stream, event->ticket);
     return give(machine().failed);
 }
@@ -396,6 +409,7 @@ const Driver driver = {
     .release = release,
     .pin = pin,
     .unpin = unpin,
+    .is_pinned = query_pinned,
     .copy = copy,
     .copy_peer = copy_peer,
     .synchronize = synchronize,
@@ -428,6 +442,8 @@ using namespace rushlight::cuda;
 extern "C" {
 [[gnu::visibility("default")]] size_t fake_cuda_allocations() { return machine().allocations; }
 [[gnu::visibility("default")]] size_t fake_cuda_launches() { return machine().launches; }
+/// Returns the number of calls in which the host has waited for work of a device.
+[[gnu::visibility("default")]] size_t fake_cuda_waits() { return machine().waits; }
 [[gnu::visibility("default")]] size_t fake_cuda_waiting() {
     size_t waiting = 0;
     const Lock lock(machine().mutex);
