@@ -224,6 +224,18 @@ def test_random_numbers_have_the_bits_of_the_cpu(dtype):
         assert values[0].equal(values[1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64"])
+def test_random_numbers_of_other_ranges_have_the_bits_of_the_cpu(dtype):
+    """The product and the sum are one fused multiply-add, whatever the flags of the two compilers."""
+    kind = getattr(torch, dtype)
+    for draw in (lambda x: x.uniform_(-0.37, 1.91), lambda x: x.normal_(0.37, 1.91)):
+        values = []
+        for device in ("cpu", "cuda"):
+            torch.manual_seed(7)
+            values.append(draw(torch.empty(5, 1001, dtype=kind, device=device)).cpu())
+        assert values[0].equal(values[1])
+
+
 def test_random_integers_and_masks_have_the_bits_of_the_cpu():
     calls = [
         lambda d: torch.randint(-5, 1000, (301,), device=d),

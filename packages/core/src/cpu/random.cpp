@@ -86,7 +86,10 @@ void normal_(KernelContext& ctx, const View& self, double mean, double std) {
     if (Generator* twister = twister_of(ctx)) return twister::normal_(ctx, *twister, self, mean, std);
     floating(
         ctx, self, [&](auto* out) { fill_normal(ctx.random, out, self.numel); },
-        [=](auto z) { return static_cast<decltype(z)>(mean) + z * static_cast<decltype(z)>(std); });
+        [=](auto z) {
+            using T = decltype(z);
+            return functors::Normal<T>{static_cast<T>(mean), static_cast<T>(std)}(z);
+        });
 }
 
 void exponential_(KernelContext& ctx, const View& self, double lambd) {

@@ -23,36 +23,31 @@ __global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPosition po
     }
 }
 
-// The result must equal the CPU's result bit for bit. Products and sums are rounded separately there; a fused
-// multiply-add would give other bits.
+// Uniform numbers in [0, 1) and standard normal numbers, which have the same bits on the CPU.
 struct UniformFloat {
-    float from, width;
     __device__ void operator()(const PhiloxBlock& block, float* values) const {
-        for (int k = 0; k < 4; ++k) values[k] = from + uniform_float(block.word[k]) * width;
+        for (int k = 0; k < 4; ++k) values[k] = uniform_float(block.word[k]);
     }
 };
 struct UniformDouble {
-    double from, width;
     __device__ void operator()(const PhiloxBlock& block, double* values) const {
-        for (int k = 0; k < 2; ++k) values[k] = from + uniform_double(block.wide(k)) * width;
+        for (int k = 0; k < 2; ++k) values[k] = uniform_double(block.wide(k));
     }
 };
 struct NormalFloat {
-    float mean, std;
     __device__ void operator()(const PhiloxBlock& block, float* values) const {
         for (int k = 0; k < 4; k += 2) {
             const NormalPair<float> pair = normal_pair(block.word[k], block.word[k + 1]);
-            values[k] = mean + pair.first * std;
-            values[k + 1] = mean + pair.second * std;
+            values[k] = pair.first;
+            values[k + 1] = pair.second;
         }
     }
 };
 struct NormalDouble {
-    double mean, std;
     __device__ void operator()(const PhiloxBlock& block, double* values) const {
         const NormalPair<double> pair = normal_pair(block.wide(0), block.wide(1));
-        values[0] = mean + pair.first * std;
-        values[1] = mean + pair.second * std;
+        values[0] = pair.first;
+        values[1] = pair.second;
     }
 };
 struct Bernoulli {
@@ -118,22 +113,16 @@ struct Pairs {
     }
 };
 
-template <class Float, class Double>
-void queue_floats(const KernelArgs& args, const View& out, double a, double b) {
-    if (out.dtype == DType::Float64) queue_draw<2, double>(args, out, Double{a, b});
-    else queue_draw<4, float>(args, out, Float{static_cast<float>(a), static_cast<float>(b)});
-}
-
 void queue_uniform(const KernelArgs& args, const View& out, double from, double to) {
     const double largest = functors::largest_below(to, from, out.dtype);
     if (out.dtype == DType::Float64)
         queue_draw<2, double>(
-            args, out, Mapped<UniformDouble, functors::Uniform<double>>{{0, 1}, {from, to - from, largest}});
+            args, out, Mapped<UniformDouble, functors::Uniform<double>>{{}, {from, to - from, largest}});
     else
         queue_draw<4, float>(
             args, out,
             Mapped<UniformFloat, functors::Uniform<float>>{
-                {0, 1},
+                {},
                 {static_cast<float>(from), static_cast<float>(to - from), static_cast<float>(largest)}});
 }
 
@@ -142,10 +131,10 @@ void queue_uniform(const KernelArgs& args, const View& out, double from, double 
 template <template <class> class Map, class Float, class Double>
 void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
     if (out.dtype == DType::Float64)
-        queue_draw<2, double>(args, out, Mapped<Double, Map<double>>{{0, 1}, {a, b}});
+        queue_draw<2, double>(args, out, Mapped<Double, Map<double>>{{}, {a, b}});
     else
         queue_draw<4, float>(
-            args, out, Mapped<Float, Map<float>>{{0, 1}, {static_cast<float>(a), static_cast<float>(b)}});
+            args, out, Mapped<Float, Map<float>>{{}, {static_cast<float>(a), static_cast<float>(b)}});
 }
 
 /// Returns the tensor that an operator writes. Core passes it as the output, or as the first input.
@@ -229,9 +218,9 @@ BackendStatus normal(const KernelArgs* args) {
         const double mean = args->params[0].as_float(), std = args->params[1].as_float();
         const View& out = written(*args);
         if (is_complex(out.dtype))
-            return queue_floats<NormalFloat, NormalDouble>(*args, Pairs(out).view, mean,
-                                                           std / __builtin_sqrt(2.0));
-        queue_floats<NormalFloat, NormalDouble>(*args, out, mean, std);
+            return queue_mapped<functors::Normal, NormalFloat, NormalDouble>(*args, Pairs(out).view, mean,
+                                                                             std / __builtin_sqrt(2.0));
+        queue_mapped<functors::Normal, NormalFloat, NormalDouble>(*args, out, mean, std);
     });
 }
 
@@ -241,11 +230,11 @@ BackendStatus exponential(const KernelArgs* args) {
         const View& out = written(*args);
         if (out.dtype == DType::Float64)
             queue_draw<2, double>(*args, out,
-                                  Mapped<UniformDouble, functors::Exponential<double>>{{0, 1}, {rate}});
+                                  Mapped<UniformDouble, functors::Exponential<double>>{{}, {rate}});
         else
             queue_draw<4, float>(
                 *args, out,
-                Mapped<UniformFloat, functors::Exponential<float>>{{0, 1}, {static_cast<float>(rate)}});
+                Mapped<UniformFloat, functors::Exponential<float>>{{}, {static_cast<float>(rate)}});
     });
 }
 
@@ -260,7 +249,7 @@ BackendStatus geometric(const KernelArgs* args) {
         const int bits = 8 * static_cast<int>(itemsize(out.dtype));
         const double largest = __builtin_ldexp(1.0, bits - 1 - (bits == 64)) - 1;
         queue_draw<2, double>(*args, out,
-                              Mapped<UniformDouble, functors::Geometric<double>>{{0, 1}, {scale, largest}});
+                              Mapped<UniformDouble, functors::Geometric<double>>{{}, {scale, largest}});
     });
 }
 

@@ -8,6 +8,7 @@
 #include "rushlight/dtype.h"
 #include "rushlight/export.h"
 #include "rushlight/half.h"
+#include "rushlight/philox.h"
 #include "rushlight/scalar.h"
 
 namespace rushlight::functors {
@@ -20,7 +21,9 @@ struct DropoutBackward {
     RL_HD T operator()(T grad, bool kept) const { return select(kept, static_cast<T>(grad * scale), T(0)); }
 };
 
-// Distributions computed from uniform numbers in [0, 1) by inversion, or from standard normal numbers.
+// Distributions computed from uniform numbers in [0, 1) by inversion, or from standard normal numbers. Uniform and Normal
+// must give the same bits on every device. Compilers may or may not contract a product and a sum into a fused multiply-add,
+// so these functors call it explicitly.
 
 /// Maps uniform numbers in [0, 1) to an interval. `largest` is the largest number below the end of the interval.
 /// Results are limited to it, because rounding could otherwise give the end of the interval.
@@ -28,9 +31,15 @@ template <class T>
 struct Uniform {
     T from, width, largest;
     RL_HD T operator()(T u) const {
-        const T value = from + u * width;
+        const T value = rushlight::detail::fused(u, width, from);
         return value > largest ? largest : value;
     }
+};
+
+template <class T>
+struct Normal {
+    T mean, std;
+    RL_HD T operator()(T z) const { return rushlight::detail::fused(z, std, mean); }
 };
 
 /// Returns the largest number of a dtype that is less than `end`, but at least `from`.
@@ -82,7 +91,7 @@ struct Cauchy {
 template <class T>
 struct LogNormal {
     T mean, std;
-    RL_HD T operator()(T z) const { return std::exp(mean + z * std); }
+    RL_HD T operator()(T z) const { return std::exp(rushlight::detail::fused(z, std, mean)); }
 };
 
 }  // namespace
