@@ -509,6 +509,44 @@ def test_free_memory_and_a_part_of_it(driver):
     del x
 
 
+def test_streams_and_events_have_handles_and_priorities(driver):
+    assert torch.cuda.Stream.priority_range() == (0, -5)
+    urgent = torch.cuda.Stream(priority=-100)
+    assert urgent.priority == -5
+    assert torch.cuda.Stream(priority=3).priority == 0
+    with urgent:
+        assert torch.cuda.current_stream() == urgent
+        assert torch.cuda.current_stream().priority == -5
+        x = torch.ones(3, device="cuda")
+    assert urgent.cuda_stream == urgent.native_handle == urgent._as_parameter_.value != 0
+    assert urgent.__cuda_stream__() == (0, urgent.cuda_stream)
+    assert urgent.device_index == 0
+    assert not urgent.is_capturing()
+    event = torch.cuda.Event()
+    assert event.cuda_event == event.event_id == 0
+    event.record(urgent)
+    assert event.cuda_event == event._as_parameter_.value != 0
+    with pytest.raises(NotImplementedError, match="between processes"):
+        event.ipc_handle()
+    with pytest.raises(NotImplementedError, match="between processes"):
+        torch.cuda.Event.from_ipc_handle("cuda", b"")
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="nothing has been recorded"):
+        graph.raw_cuda_graph_exec()
+    torch.cuda.current_stream().wait_stream(urgent)
+    with torch.cuda.graph(graph):
+        assert torch.cuda.current_stream().is_capturing()
+        y = x + 1
+    assert graph.raw_cuda_graph_exec() != 0
+    graph.replay()
+    assert y.tolist() == [2, 2, 2]
+    for call in (graph.raw_cuda_graph, graph.enable_debug_mode, lambda: graph.debug_dump("graph.dot")):
+        with pytest.raises(NotImplementedError):
+            call()
+    with pytest.raises(RuntimeError, match="has instantiated"):
+        graph.instantiate()
+
+
 def test_tf32_is_asked_for(driver):
     """The plug-in reads the TF32 setting for each product."""
     assert not torch.backends.cuda.matmul.allow_tf32

@@ -278,6 +278,8 @@ struct Backend {
     /// had no kernel for the operator. The dtype of a call is `KernelArgs::compute` if this field is set. Otherwise it
     /// is the dtype of the first input or, without inputs, of the output.
     BackendStatus (*lacks)(const char* name, uint64_t schema_hash, uint64_t* dtypes);
+    /// Returns the priorities of streams: the least urgent, which is the largest number, and the most urgent.
+    BackendStatus (*stream_priorities)(int32_t device, int32_t* least, int32_t* greatest);
 };
 
 /// The one symbol that a plug-in exports.

@@ -39,6 +39,8 @@ class RL_API DeviceGraph final : public RefCounted {
     void reset();
     /// The memory pool of the graph. Raises RuntimeError if nothing has been recorded.
     uint64_t pool() const;
+    /// The backend's object, which can be replayed. Raises RuntimeError if nothing has been recorded.
+    void* handle() const;
 
   private:
     friend struct Captures;

@@ -13,6 +13,9 @@ namespace rushlight {
 RL_API bool has_streams(Device device);
 /// Returns a stream other than the default stream. Streams are returned in turn from a pool, and are never destroyed.
 RL_API void* new_stream(Device device, int priority);
+/// Sets the least and the most urgent priority of streams. A smaller number is more urgent. Raises NotImplementedError if
+/// the backend does not provide the function.
+RL_API void stream_priorities(Device device, int& least, int& greatest);
 /// Raises ValueError if `stream` belongs to another device.
 RL_API void check_stream(const char* what, Device device, void* stream);
 RL_API void synchronize_stream(Device device, void* stream);
@@ -39,6 +42,8 @@ class RL_API Event {
     bool query() const;
     void synchronize() const;
     double elapsed_ms(const Event& end) const;
+    /// The backend's object, or null before the event is recorded.
+    void* handle() const { return event_; }
 
   private:
     const Backend& backend() const;

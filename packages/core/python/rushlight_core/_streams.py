@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .devices import DeviceLike
 
 
+# The priorities of streams, by device and address, if they are not 0.
+_priorities: dict[tuple[_device, int], int] = {}
+
+
 def _of(device: DeviceLike | None) -> _device:
     """Return `device`. If it is an accelerator without an index, use the current device of its type.
 
@@ -56,6 +60,8 @@ class Stream:
         self.device: _device = _of(device)
         self.priority: int = priority
         self.stream_id: int = 0 if self.device.type == "cpu" else _C._new_stream(self.device, priority)
+        if priority:
+            _priorities[self.device, self.stream_id] = priority
         # The current devices and streams outside of `with` blocks, by threads.
         self._before: dict[int, list[tuple[_device, Stream]]] = {}
 
@@ -66,7 +72,23 @@ class Stream:
         return self
 
     def _assign(self, device: _device, stream_id: int) -> None:
-        self.device, self.priority, self.stream_id, self._before = device, 0, stream_id, {}
+        self.device, self.stream_id, self._before = device, stream_id, {}
+        self.priority = _priorities.get((device, stream_id), 0)
+
+    @property
+    def device_index(self) -> int:
+        """The index of the device; 0 for the CPU."""
+        return self.device.index or 0
+
+    @property
+    def native_handle(self) -> int:
+        """The address of the backend's stream; 0 for a default stream."""
+        return self.stream_id
+
+    def is_capturing(self) -> bool:
+        """Return whether work that is queued on the stream is recorded in a graph."""
+        with self:
+            return _C._is_capturing(self.device)
 
     def query(self) -> bool:
         """Return whether all work that was queued on the stream is done."""
@@ -194,6 +216,27 @@ class Event:
     def query(self) -> bool:
         """Return whether all work queued before the event is done; True if the event was not recorded."""
         return self._event is None or _C._query_event(self._event)
+
+    @property
+    def event_id(self) -> int:
+        """The address of the backend's event; 0 if the event was not recorded, or belongs to the CPU."""
+        return 0 if self._event is None else _C._event_handle(self._event)
+
+    def ipc_handle(self) -> bytes:
+        """Raise NotImplementedError: events cannot be shared between processes."""
+        raise NotImplementedError("ipc_handle(): events cannot be shared between processes")
+
+    @classmethod
+    def from_ipc_handle(cls, device: DeviceLike, handle: bytes) -> Self:
+        """Raise NotImplementedError: events cannot be shared between processes.
+
+        Args:
+            device: the device of the event.
+            handle: the handle of an event of another process.
+        """
+        raise NotImplementedError(
+            "from_ipc_handle(device, handle): events cannot be shared between processes"
+        )
 
     def synchronize(self) -> None:
         """Wait until all work queued before the event is done, and raise the errors of that work."""

@@ -207,6 +207,12 @@ BackendStatus copy(const DeviceCopy* c) {
     });
 }
 
+BackendStatus stream_priorities(int32_t device, int32_t* least, int32_t* greatest) {
+    return guarded([=] {
+        use(device);
+        check(driver.priorities(least, greatest), "querying priorities");
+    });
+}
 BackendStatus create_stream(int32_t device, int32_t priority, void** stream) {
     return guarded([=] {
         use(device);
@@ -423,6 +429,7 @@ const Backend backend = {
     .properties = properties,
     .memory_info = memory_info,
     .lacks = lacks,
+    .stream_priorities = stream_priorities,
 };
 
 }  // namespace

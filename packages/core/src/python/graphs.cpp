@@ -55,6 +55,11 @@ PyObject* pool_of(PyObject*, PyObject* o) {
     RL_PY_TRY return PyLong_FromUnsignedLongLong(graph_of(o).pool());
     RL_PY_CATCH
 }
+// _graph_handle(graph) -> int
+PyObject* handle_of(PyObject*, PyObject* o) {
+    RL_PY_TRY return PyLong_FromVoidPtr(graph_of(o).handle());
+    RL_PY_CATCH
+}
 PyObject* new_pool(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(new_graph_pool()); }
 // _is_capturing(device) -> bool, for the current stream
 PyObject* is_capturing_py(PyObject*, PyObject* o) {
@@ -78,6 +83,7 @@ PyMethodDef functions[] = {
     {"_replay", call<&DeviceGraph::replay>, METH_O, nullptr},
     {"_reset_graph", call<&DeviceGraph::reset>, METH_O, nullptr},
     {"_graph_pool", pool_of, METH_O, nullptr},
+    {"_graph_handle", handle_of, METH_O, nullptr},
     {"_new_graph_pool", new_pool, METH_NOARGS, nullptr},
     {"_is_capturing", is_capturing_py, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -36,6 +36,14 @@ PyObject* new_stream_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return PyLong_FromVoidPtr(new_stream(read_device("Stream", args[0]), static_cast<int>(priority)));
     RL_PY_CATCH
 }
+// _stream_priorities(device) -> (least, greatest)
+PyObject* stream_priorities_py(PyObject*, PyObject* device) {
+    RL_PY_TRY
+    int least = 0, greatest = 0;
+    stream_priorities(read_device("priority_range", device), least, greatest);
+    return Py_BuildValue("(ii)", least, greatest);
+    RL_PY_CATCH
+}
 // _current_stream(device) -> int
 PyObject* current_stream_py(PyObject*, PyObject* device) {
     RL_PY_TRY return PyLong_FromVoidPtr(current_stream(read_device("current_stream", device)));
@@ -122,6 +130,11 @@ PyObject* wait_event(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 PyObject* query_event(PyObject*, PyObject* event) {
     RL_PY_TRY return PyBool_FromLong(event_of(event).query());
+    RL_PY_CATCH
+}
+// _event_handle(event) -> int, or 0 before the event is recorded
+PyObject* event_handle(PyObject*, PyObject* event) {
+    RL_PY_TRY return PyLong_FromVoidPtr(event_of(event).handle());
     RL_PY_CATCH
 }
 PyObject* synchronize_event(PyObject*, PyObject* o) {
@@ -214,6 +227,7 @@ PyObject* set_memory_limit_py(PyObject*, PyObject* const* args, Py_ssize_t nargs
 #define RL_FUNCTION(name, function) \
     {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL, nullptr}
 PyMethodDef functions[] = {RL_FUNCTION("_new_stream", new_stream_py),
+                           {"_stream_priorities", stream_priorities_py, METH_O, nullptr},
                            {"_current_stream", current_stream_py, METH_O, nullptr},
                            RL_FUNCTION("_set_stream", set_stream_py),
                            RL_FUNCTION("_synchronize_stream", synchronize_stream_py),
@@ -223,6 +237,7 @@ PyMethodDef functions[] = {RL_FUNCTION("_new_stream", new_stream_py),
                            RL_FUNCTION("_record_event", record_event),
                            RL_FUNCTION("_wait_event", wait_event),
                            {"_query_event", query_event, METH_O, nullptr},
+                           {"_event_handle", event_handle, METH_O, nullptr},
                            {"_synchronize_event", synchronize_event, METH_O, nullptr},
                            RL_FUNCTION("_elapsed_time", elapsed_time),
                            RL_FUNCTION("_pin_memory", pin_memory),

@@ -314,4 +314,11 @@ uint64_t DeviceGraph::pool() const {
     return pool_;
 }
 
+void* DeviceGraph::handle() const {
+    RL_CHECK(
+        graph_, throw_runtime,
+        "raw_cuda_graph_exec: nothing has been recorded in this graph\nhint: record operators between capture_begin() and capture_end() first");
+    return graph_;
+}
+
 }  // namespace rushlight

@@ -50,6 +50,16 @@ void* new_stream(Device device, int priority) {
     return stream;
 }
 
+void stream_priorities(Device device, int& least, int& greatest) {
+    device = resolve(device);
+    const Backend& b = require_attached(device.type).backend;
+    require_function(b, b.stream_priorities, "function for the priorities of streams");
+    int32_t low = 0, high = 0;
+    check_backend(b.stream_priorities(device.index, &low, &high), b, "querying priorities");
+    least = low;
+    greatest = high;
+}
+
 void check_stream(const char* what, Device device, void* stream) {
     if (!stream) return;
     std::lock_guard lock(pools_mutex);

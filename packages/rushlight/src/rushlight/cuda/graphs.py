@@ -43,6 +43,36 @@ class CUDAGraph(_graphs.Graph):
             )
         super().__init__("cuda")
 
+    def raw_cuda_graph_exec(self) -> int:
+        """Return the address of the recorded graph (`cudaGraphExec_t`), for functions of CUDA.
+
+        Raises:
+            RuntimeError: nothing has been recorded.
+        """
+        return core._C._graph_handle(self._graph)
+
+    def raw_cuda_graph(self) -> int:
+        """Raise NotImplementedError: the graph that is not executable (`cudaGraph_t`) is not kept."""
+        raise NotImplementedError(
+            "raw_cuda_graph(): only the executable graph is kept\nhint: call raw_cuda_graph_exec()"
+        )
+
+    def instantiate(self) -> None:
+        """Raise RuntimeError: `capture_end` instantiates the graph."""
+        raise RuntimeError("instantiate(): capture_end() has instantiated the graph")
+
+    def enable_debug_mode(self) -> None:
+        """Raise NotImplementedError: the graph that `debug_dump` writes in PyTorch is not kept."""
+        raise NotImplementedError("enable_debug_mode(): a recorded graph cannot be written to a file")
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Raise NotImplementedError: the graph that this method writes in PyTorch is not kept.
+
+        Args:
+            debug_path: the file to write.
+        """
+        raise NotImplementedError("debug_dump(debug_path): a recorded graph cannot be written to a file")
+
 
 class graph(_graphs.Capture):  # noqa: N801
     """Context manager that records the work of its block in a graph, on a separate stream.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import rushlight_core as core
 from rushlight_core import _streams
 
 from ._devices import _device, _need, _resolved
+
+TYPE_CHECKING = False  # typing takes longer to import than this module
+if TYPE_CHECKING:
+    import ctypes
+    from typing import Any
 
 __all__ = [
     "Event",
@@ -26,7 +29,7 @@ class Stream(core.Stream):
 
     Args:
         device: an index or a device; by default the current GPU.
-        priority: lower numbers have a higher priority.
+        priority: lower numbers have a higher priority. A priority outside of `priority_range` becomes the nearest one.
 
     Raises:
         RuntimeError: there is no GPU.
@@ -41,12 +44,37 @@ class Stream(core.Stream):
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         _need("Stream")
-        super().__init__(_device(device), priority=priority)
+        where = _device(device)
+        if priority and isinstance(priority, int):
+            least, greatest = core._C._stream_priorities(where)
+            priority = max(greatest, min(priority, least))
+        super().__init__(where, priority=priority)
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Return the lowest and the highest priority of streams of the current GPU, such as (0, -5).
+
+        Raises:
+            RuntimeError: there is no GPU.
+        """
+        _need("Stream.priority_range")
+        return core._C._stream_priorities(_device(None))
 
     @property
     def cuda_stream(self) -> int:
         """The address of the stream (`cudaStream_t`), for functions of CUDA."""
         return self.stream_id
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """The stream as an argument of a function that `ctypes` calls."""
+        import ctypes
+
+        return ctypes.c_void_p(self.stream_id)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return the version of the protocol, 0, and the address of the stream, for packages such as `cuda.core`."""
+        return 0, self.stream_id
 
 
 class ExternalStream(Stream):
@@ -99,6 +127,18 @@ class Event(core.Event):
     ) -> None:
         _need("Event")
         super().__init__("cuda", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+
+    @property
+    def cuda_event(self) -> int:
+        """The address of the event (`cudaEvent_t`), for functions of CUDA; 0 before the event is recorded."""
+        return self.event_id
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """The event as an argument of a function that `ctypes` calls."""
+        import ctypes
+
+        return ctypes.c_void_p(self.event_id)
 
 
 def current_stream(device: Any = None) -> Stream:
