@@ -49,6 +49,12 @@ def in_a_process(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
+def test_asking_for_a_gpu_imports_little() -> None:
+    """The import of these modules would take longer than the search for a GPU."""
+    code = "import sys\nbefore = set(sys.modules)\ntorch.cuda.is_available()\nprint(*(set(sys.modules) - before))"
+    assert not {"typing", "re", "ctypes", "importlib.metadata"} & set(in_a_process(code).split())
+
+
 def test_what_computes_on_the_cpu_is_told() -> None:
     code = "print(torch.backends.cpu.get_cpu_capability(), torch.backends.mkldnn.is_available())"
     told = torch.backends.cpu.get_cpu_capability()

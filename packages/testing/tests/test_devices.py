@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,12 +84,39 @@ def test_a_backend_is_found_by_its_entry_point(toy_device: Path, tmp_path: Path)
         "import rushlight_core as core\n"
         "assert 'toy_backend' not in sys.modules\n"
         "assert core.devices.device_count('toy') == 2\n"
+        "assert 'importlib.metadata' not in sys.modules\n"  # its import takes longer than the search
         "assert (core.ones(2, device='toy:1') + 1).cpu().tolist() == [2, 2]\n"
         "try: core.device('other')\n"
         "except RuntimeError as error: assert 'unknown device type' in str(error)\n"
         "else: raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=60)
+
+
+def test_entry_points_are_found_as_by_importlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rushlight_core._entry_points import load_entry_point
+
+    first, second, packed = tmp_path / "first", tmp_path / "second", tmp_path / "packed.zip"
+    texts = {
+        first
+        / "one_kit-2.0.dist-info": "[scripts]\nmine = no:thing\n\n[my.group]\n# other = a:b\nmine=os.path:sep [x]\n",
+        second / "one_kit-1.0.dist-info": "[my.group]\nmine = os:curdir\nhidden = os:curdir\n",
+        second / "Other.Kit-1.0.dist-info": "[my.group]\nmodule = os.path\n",
+    }
+    for folder, text in texts.items():
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {folder.name.partition('-')[0]}\nVersion: 1\n"
+        )
+        (folder / "entry_points.txt").write_text(text)
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("zipped-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: zipped\nVersion: 1\n")
+        archive.writestr("zipped-1.0.dist-info/entry_points.txt", "[my.group]\nzipped = os:pardir\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "not there"), str(first), str(second), *sys.path])
+    names = ("mine", "module", "hidden", "other", "zipped")
+    assert [load_entry_point("my.group", name) for name in names] == [os.sep, os.path, None, None, None]
+    monkeypatch.setattr(sys, "path", [str(packed), *sys.path])
+    assert [load_entry_point("my.group", name) for name in names] == [os.sep, os.path, None, None, os.pardir]
 
 
 def test_a_backend_that_does_not_work(tmp_path: Path) -> None:

@@ -75,23 +75,23 @@ def find_backend(name: str) -> bool:
         >>> find_backend("no_such_device")
         False
     """
-    # Programs ask for devices many times, and a search takes 10 ms.
+    # Programs ask for devices many times, and a search takes milliseconds.
     if name in _missing:
         return False
     if name in _failed:
         raise _failed[name].with_traceback(None)
-    from importlib.metadata import entry_points
+    from ._entry_points import load_entry_point
 
-    for point in entry_points(group=GROUP, name=name):
-        try:
-            offered = point.load()
-            load_backend(offered() if callable(offered) else offered)
-        except RuntimeError as error:
-            _failed[name] = error
-            raise
-        return True
-    _missing.add(name)
-    return False
+    try:
+        offered = load_entry_point(GROUP, name)
+        if offered is None:
+            _missing.add(name)
+            return False
+        load_backend(offered() if callable(offered) else offered)
+    except RuntimeError as error:
+        _failed[name] = error
+        raise
+    return True
 
 
 def device_count(type: DeviceLike) -> int:

@@ -4,8 +4,6 @@ a GPU, functions such as `is_available` report that there is no GPU, and other f
 
 from __future__ import annotations
 
-from typing import Any
-
 import rushlight_core as core
 
 from ._devices import (
@@ -75,6 +73,10 @@ from .streams import (
 TYPE_CHECKING = False  # cuda.amp is loaded when it is first used
 if TYPE_CHECKING:
     from rushlight.cuda import amp as amp
+
+TYPE_CHECKING = False  # typing takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "CUDAGraph",

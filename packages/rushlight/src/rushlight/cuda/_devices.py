@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
 
 import rushlight_core as core
+
+TYPE_CHECKING = False  # typing takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "current_device",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import rushlight_core as core
 
 from ._devices import _device, _is_usable, _need, device_count
+
+TYPE_CHECKING = False  # typing takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "empty_cache",
