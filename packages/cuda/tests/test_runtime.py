@@ -570,3 +570,70 @@ def test_tf32_is_asked_for(driver):
     finally:
         torch.backends.cudnn.allow_tf32 = True
         torch.set_float32_matmul_precision("highest")
+
+
+def test_fp32_precision_is_asked_for(driver):
+    """The precision of an operator is its own choice, that of the module above it, or that of all backends."""
+    backends = torch.backends
+    x, image, weight = (torch.randn(*shape, device="cuda") for shape in ((8, 8), (1, 2, 4, 4), (3, 2, 3, 3)))
+    gates = torch.nn.LSTM(3, 4, device="cuda")
+
+    def seen():
+        found = []
+        for call in (
+            lambda: x @ x,
+            lambda: torch.nn.functional.conv2d(image, weight),
+            lambda: gates(torch.randn(64, 1, 3, device="cuda")),
+        ):
+            call()
+            found.append(driver.fake_cuda_last_product_tf32())
+        return found
+
+    try:
+        assert seen() == [0, 1, 1]
+        backends.cuda.matmul.fp32_precision = "tf32"
+        assert torch.get_float32_matmul_precision() == "high"
+        backends.cudnn.conv.fp32_precision = "ieee"
+        assert seen() == [1, 0, 1]
+        backends.cudnn.rnn.fp32_precision = "none"
+        assert backends.cudnn.rnn.fp32_precision == "none"
+        assert seen() == [1, 0, 0]
+        backends.fp32_precision = "tf32"
+        assert backends.cudnn.rnn.fp32_precision == "tf32"
+        backends.cuda.matmul.fp32_precision = "none"
+        assert seen() == [1, 0, 1]
+        backends.cudnn.fp32_precision = "ieee"
+        assert backends.cuda.matmul.fp32_precision == "ieee"
+        assert seen() == [0, 0, 0]
+        assert torch.get_float32_matmul_precision() == "highest"
+    finally:
+        backends.fp32_precision = backends.cudnn.fp32_precision = "none"
+        backends.cudnn.allow_tf32 = False
+        backends.cudnn.allow_tf32 = True
+        torch.set_float32_matmul_precision("highest")
+    assert seen() == [0, 1, 1]
+
+
+def test_half_products_add_as_is_asked_for(driver):
+    products = torch.backends.cuda.matmul
+    x = torch.full((1, 4096), 1.0, dtype=torch.float16, device="cuda")
+    try:
+        assert (x @ x.t()).item() == 4096
+        assert driver.fake_cuda_last_product_half_sums() == 0
+        products.allow_fp16_accumulation = True
+        assert (x @ x.t()).item() == 2048  # 2049 is not a float16
+        assert driver.fake_cuda_last_product_half_sums() == 1
+        assert (x.bfloat16() @ x.bfloat16().t()).item() == 4096
+        assert torch.addmm(torch.ones(1, 1, device="cuda").half(), x[:, :8], x.t()[:8], beta=2, alpha=3).item() == 26
+        products.allow_fp16_accumulation = False
+        x @ x.t()
+        assert driver.fake_cuda_last_product_schemes() == 2
+        products.allow_fp16_reduced_precision_reduction = False, False
+        assert not products.allow_fp16_reduced_precision_reduction_split_k
+        x @ x.t()
+        assert driver.fake_cuda_last_product_schemes() == 0
+        x.bfloat16() @ x.bfloat16().t()
+        assert driver.fake_cuda_last_product_schemes() == 2
+    finally:
+        products.allow_fp16_accumulation = False
+        products.allow_fp16_reduced_precision_reduction = True

@@ -36,6 +36,33 @@ def test_switches_of_backends() -> None:
     assert torch.backends.openmp.is_available()
 
 
+def test_precisions_of_backends() -> None:
+    backends = torch.backends
+    backends.cuda.matmul.fp32_precision = "none"
+    assert (backends.fp32_precision, backends.cuda.matmul.fp32_precision) == ("none", "none")
+    assert (backends.cudnn.conv.fp32_precision, backends.cudnn.allow_tf32) == ("tf32", True)
+    with backends.cudnn.flags(enabled=True, allow_tf32=False, fp32_precision="ieee"):
+        assert not backends.cudnn.allow_tf32
+        assert backends.cudnn.rnn.fp32_precision == backends.cuda.matmul.fp32_precision == "ieee"
+    assert (backends.cudnn.rnn.fp32_precision, backends.cuda.matmul.fp32_precision) == ("tf32", "none")
+    for module in (backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv):
+        with pytest.raises(RuntimeError, match="must be 'ieee', 'tf32', 'bf16' or 'none', got 'x'"):
+            module.fp32_precision = "x"
+        with pytest.raises(TypeError, match="must be a str, not bool"):
+            module.fp32_precision = True
+        if module is not backends:
+            with pytest.raises(RuntimeError, match="CUDA does not support 'bf16'"):
+                module.fp32_precision = "bf16"
+    products = backends.cuda.matmul
+    for wrong in (1, (), (True, 1), (True, True, True)):
+        with pytest.raises(TypeError, match="must be one or two bools"):
+            products.allow_bf16_reduced_precision_reduction = wrong
+    with pytest.raises(TypeError, match="allow_fp16_accumulation: must be a bool, not int"):
+        products.allow_fp16_accumulation = 1
+    with pytest.raises(AttributeError):
+        products.allow_fp64 = True
+
+
 def in_a_process(code: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", f"import rushlight as torch\n{code}"],

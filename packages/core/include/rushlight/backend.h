@@ -58,8 +58,16 @@ enum class BackendStatus : int32_t {
 enum class LogLevel : int32_t { Info, Warning };
 
 /// Settings of the process, which the user can change. Each is 0 or 1. By default, products of float32 matrices do not
-/// use TF32, and convolutions may use it.
-enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
+/// use TF32, and convolutions and recurrent layers may use it. Products of float16 matrices add in float32 unless
+/// `Fp16Accumulation` is set. The last two permit that several blocks compute parts of the sums of such a product.
+enum class Setting : int32_t {
+    Tf32Products,
+    Tf32Convolutions,
+    Tf32Recurrent,
+    Fp16Accumulation,
+    Fp16SplitSums,
+    BFloat16SplitSums
+};
 
 /// A kernel of a device. The kernel queues its work on the stream `args->context->call->stream` of device
 /// `args->context->call->device`. Views and parameters are valid only until the kernel returns; the memory behind the

@@ -11,6 +11,15 @@ if TYPE_CHECKING:
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
+# The settings that _C._permit sets, as numbered by Setting in backend.h.
+TF32_PRODUCTS, TF32_CONVOLUTIONS, TF32_RECURRENT, FP16_ACCUMULATION, FP16_SPLIT_SUMS, BFLOAT16_SPLIT_SUMS = range(6)
+
+# The precisions that the user has chosen for float32 computations: "ieee", "tf32" or "none". "none" stands for the choice
+# for "cuda", which is the choice for "all" if it is "none", too. Convolutions and recurrent layers are computed with "tf32"
+# while nothing is chosen. "bf16" can be chosen only for "all", and does not concern CUDA.
+_chosen = {"all": "none", "cuda": "none", "matmul": "none", "conv": "unset", "rnn": "unset"}
+_SETTING_OF = {"matmul": TF32_PRODUCTS, "conv": TF32_CONVOLUTIONS, "rnn": TF32_RECURRENT}
+
 _precision = "highest"
 _debug_mode = 0
 _warn_always = False
@@ -40,8 +49,8 @@ def set_float32_matmul_precision(precision: str) -> None:
         raise RuntimeError(
             f"set_float32_matmul_precision(precision): got {precision!r}, needs 'highest', 'high' or 'medium'"
         )
+    set_fp32_precision("matmul", "ieee" if precision == "highest" else "tf32")
     _precision = precision
-    _C._permit_tf32(0, precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:
@@ -52,6 +61,57 @@ def get_float32_matmul_precision() -> str:
         'highest'
     """
     return _precision
+
+
+def fp32_precision(what: str) -> str:
+    """Return the precision of float32 computations on CUDA: "ieee", "tf32", or "none" if nothing is chosen.
+
+    Args:
+        what: "matmul", "conv" or "rnn", or "cuda" or "all" for the value that these use if nothing is chosen for them.
+    """
+    if what == "all":
+        return _chosen["all"]
+    found = _chosen[what]
+    if found in ("none", "unset"):
+        above = fp32_precision("all" if what == "cuda" else "cuda")
+        if above == "none" and found == "unset" and _chosen["all"] == "none":
+            return "tf32"
+        found = above if above != "bf16" else "none"
+    return found
+
+
+def set_fp32_precision(what: str, value: str) -> None:
+    """Choose the precision of float32 computations: see `fp32_precision`.
+
+    Raises:
+        TypeError: `value` is not a str.
+        RuntimeError: `value` is no precision, or CUDA does not support it.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"fp32_precision: must be a str, not {type(value).__name__}")
+    if value not in ("ieee", "tf32", "none", "bf16"):
+        raise RuntimeError(f"fp32_precision: must be 'ieee', 'tf32', 'bf16' or 'none', got {value!r}")
+    if value == "bf16" and what != "all":
+        raise RuntimeError("fp32_precision: CUDA does not support 'bf16', needs 'ieee', 'tf32' or 'none'")
+    _chosen[what] = value
+    _apply_precisions()
+
+
+def permit_tf32_in_cudnn(value: bool) -> None:
+    """Set whether convolutions and recurrent layers may use TF32, as `backends.cudnn.allow_tf32` does."""
+    for what in ("conv", "rnn"):
+        _chosen[what] = "unset" if value else "none"
+        if value and fp32_precision(what) != "tf32":
+            _chosen[what] = "tf32"
+    _apply_precisions()
+
+
+def _apply_precisions() -> None:
+    global _precision
+    for each, setting in _SETTING_OF.items():
+        _C._permit(setting, fp32_precision(each) == "tf32")
+    if (_precision != "highest") != (fp32_precision("matmul") == "tf32"):
+        _precision = "high" if _precision == "highest" else "highest"
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -12,6 +12,7 @@
 
 #include "cuda/driver.h"
 #include "cuda/failure.h"
+#include "rushlight/half.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -112,7 +113,7 @@ Product part_of(const Product& p, int64_t first, int64_t count) {
 
 using Key =
     std::tuple<int32_t, DType, DType, bool, bool, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-               int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int, size_t>;
+               int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int, size_t, bool, bool>;
 
 }  // namespace
 
@@ -127,12 +128,14 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     const cublasLtHandle_t handle = handle_of(device);
     const cudaDataType_t type = type_of(p.dtype);
     const bool is_double = p.dtype == DType::Float64;
+    const bool half_sums = p.half_sums && p.dtype == DType::Float16 && p.result == DType::Float16;
     const cublasComputeType_t compute = is_double                             ? CUBLAS_COMPUTE_64F
+                                        : half_sums                           ? CUBLAS_COMPUTE_16F
                                         : p.dtype == DType::Float32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                               : CUBLAS_COMPUTE_32F;
+    const cudaDataType_t scale_type = is_double ? CUDA_R_64F : half_sums ? CUDA_R_16F : CUDA_R_32F;
     cublasLtMatmulDesc_t made = nullptr;
-    check(cublasLtMatmulDescCreate(&made, compute, is_double ? CUDA_R_64F : CUDA_R_32F),
-          "describing a product");
+    check(cublasLtMatmulDescCreate(&made, compute, scale_type), "describing a product");
     const Owned<cublasLtMatmulDesc_t> description(made);
     const Operand first(type, p.b, p.k, p.n, p.count), second(type, p.a, p.m, p.k, p.count);
     const auto out = layout(type_of(p.result), p.n, p.m, p.out.row, p.count, p.out.batch);
@@ -154,7 +157,7 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     static auto* advised = new std::map<Key, cublasLtMatmulAlgo_t>;
     const Key key(device, p.dtype, p.result, p.tf32, p.bias != nullptr, p.count, p.m, p.n, p.k, p.a.batch,
                   p.a.row, p.a.column, p.b.batch, p.b.row, p.b.column, p.out.batch, p.out.row, p.out.column,
-                  p.beta == 0, alignment, workspace_bytes);
+                  p.beta == 0, alignment, workspace_bytes, half_sums, p.splits);
     cublasLtMatmulAlgo_t algorithm;
     std::unique_lock lock(mutex);
     if (const auto found = advised->find(key); found != advised->end()) {
@@ -172,7 +175,8 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
         prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
         // If several blocks compute parts of a sum, the parts are added in the compute type. The library's default also
         // permits additions in the type of the result, which may be float16.
-        const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+        const uint32_t schemes =
+            p.splits ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
         prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
         for (const auto side :
              {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -193,8 +197,11 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     }
     lock.unlock();
     const auto alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
-    const void* const scale = is_double ? static_cast<const void*>(&p.alpha) : &alpha;
-    const void* const keep = is_double ? static_cast<const void*>(&p.beta) : &beta;
+    const Half half_alpha(alpha), half_beta(beta);
+    const void* scale = &alpha;
+    const void* keep = &beta;
+    if (is_double) scale = &p.alpha, keep = &p.beta;
+    if (half_sums) scale = &half_alpha, keep = &half_beta;
     void* const result = const_cast<void*>(p.out.data);
     check(
         cublasLtMatmul(handle, made, scale, p.b.data, first.layout.get(), p.a.data, second.layout.get(), keep,

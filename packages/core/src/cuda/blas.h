@@ -26,6 +26,8 @@ struct Product {
     double alpha, beta;
     const void* bias;  // or null; requires beta 0
     bool tf32;  // float32 products may be computed with 10 bits of mantissa
+    bool half_sums = false;  // a product of dtype and result Float16 adds in float16 instead of float32
+    bool splits = true;  // several blocks may compute parts of a sum
 };
 
 /// Enqueues a product on the stream. Raises Failure.

@@ -82,6 +82,9 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     p.beta = input ? beta : 0;
     p.bias = bias;
     p.tf32 = permits(Setting::Tf32Products);
+    p.half_sums = out.dtype == DType::Float16 && permits(Setting::Fp16Accumulation);
+    p.splits = (out.dtype != DType::Float16 || permits(Setting::Fp16SplitSums)) &&
+               (out.dtype != DType::BFloat16 || permits(Setting::BFloat16SplitSums));
     if (k > 0) {
         p.a = matrix(args, a, false);
         p.b = matrix(args, b, b_transposed);

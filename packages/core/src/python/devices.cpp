@@ -148,11 +148,13 @@ PyObject* memory_info_py(PyObject*, PyObject* o) {
                          static_cast<unsigned long long>(total));
     RL_PY_CATCH
 }
-// _permit_tf32(what, on): `what` is 0 for matrix products, 1 for convolutions
-PyObject* permit_tf32(PyObject*, PyObject* args) {
+// _permit(what, on) -> bool, the previous value. `what` is the number of a Setting.
+PyObject* permit(PyObject*, PyObject* args) {
+    RL_PY_TRY
     int which, on;
-    if (!PyArg_ParseTuple(args, "ip:_permit_tf32", &which, &on)) return nullptr;
-    return PyBool_FromLong(set_setting(which ? Setting::Tf32Convolutions : Setting::Tf32Products, on));
+    if (!PyArg_ParseTuple(args, "ip:_permit", &which, &on)) return nullptr;
+    return PyBool_FromLong(set_setting(static_cast<Setting>(which), on));
+    RL_PY_CATCH
 }
 
 // The functions are documented in rushlight_core.devices.
@@ -167,7 +169,7 @@ PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
                            {"_synchronize", synchronize_py, METH_O, nullptr},
                            {"_device_properties", device_properties_py, METH_O, nullptr},
                            {"_memory_info", memory_info_py, METH_O, nullptr},
-                           {"_permit_tf32", permit_tf32, METH_VARARGS, nullptr},
+                           {"_permit", permit, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

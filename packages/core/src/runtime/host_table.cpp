@@ -12,15 +12,26 @@
 #include "runtime/attached.h"
 #include "runtime/run_on_cpu.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/error.h"
 #include "rushlight/interrupt.h"
 #include "rushlight/site.h"
 
 namespace rushlight {
 
-static std::atomic<bool> settings[] = {false, true};
+// The values of Setting, in its order.
+static std::atomic<bool> settings[] = {false, true, true, false, true, true};
 
-bool setting(Setting which) { return settings[static_cast<size_t>(which)].load(std::memory_order_relaxed); }
-bool set_setting(Setting which, bool value) { return settings[static_cast<size_t>(which)].exchange(value); }
+bool setting(Setting which) {
+    const auto i = static_cast<size_t>(which);
+    // A plug-in may know settings of a later version.
+    return i < std::size(settings) && settings[i].load(std::memory_order_relaxed);
+}
+bool set_setting(Setting which, bool value) {
+    const auto i = static_cast<size_t>(which);
+    RL_CHECK(i < std::size(settings), throw_value, "set_setting(which): there is no setting %d",
+             static_cast<int>(which));
+    return settings[i].exchange(value);
+}
 
 }  // namespace rushlight
 

@@ -15,6 +15,7 @@ enum cublasStatus_t {
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasComputeType_t {
+    CUBLAS_COMPUTE_16F = 64,
     CUBLAS_COMPUTE_32F = 68,
     CUBLAS_COMPUTE_64F = 70,
     CUBLAS_COMPUTE_32F_FAST_TF32 = 77,

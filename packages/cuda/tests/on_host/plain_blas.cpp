@@ -55,7 +55,8 @@ struct Task {
     double alpha, beta;
 };
 
-template <class T, class Sum, class Result = T>
+/// Computes a product. If `kHalfSums` is true, every sum is rounded to float16.
+template <class T, class Sum, class Result = T, bool kHalfSums = false>
 void run(const Task& t) {
     const auto* bias =
         t.product.epilogue == CUBLASLT_EPILOGUE_BIAS ? static_cast<const T*>(t.product.bias) : nullptr;
@@ -74,8 +75,10 @@ void run(const Task& t) {
                 Result& out =
                     static_cast<Result*>(t.out)[i * t.out_layout.batch + column * t.out_layout.leading + row];
                 Sum sum = 0;
-                for (int64_t k = 0; k < inner; ++k)
+                for (int64_t k = 0; k < inner; ++k) {
                     sum += static_cast<Sum>(a[k * a_column]) * static_cast<Sum>(b[k * b_row]);
+                    if constexpr (kHalfSums) sum = static_cast<Sum>(Half(sum));
+                }
                 sum *= static_cast<Sum>(t.alpha);
                 if (t.beta != 0) sum += static_cast<Sum>(t.beta) * static_cast<Sum>(out);
                 if (bias) sum += static_cast<Sum>(bias[row]);
@@ -85,6 +88,7 @@ void run(const Task& t) {
 
 void run_task(const Task& t) {
     const bool widens = t.out_layout.type != t.a_layout.type;
+    if (t.product.compute == CUBLAS_COMPUTE_16F) return run<Half, float, Half, true>(t);
     switch (t.a_layout.type) {
         case CUDA_R_16F: return widens ? run<Half, float, float>(t) : run<Half, float>(t);
         case CUDA_R_16BF: return widens ? run<BFloat16, float, float>(t) : run<BFloat16, float>(t);
@@ -106,7 +110,12 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
-                                        cudaDataType_t) {
+                                        cudaDataType_t scale) {
+    // Factors of the product have the type in which it adds.
+    const cudaDataType_t wanted = compute == CUBLAS_COMPUTE_64F   ? CUDA_R_64F
+                                  : compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F
+                                                                  : CUDA_R_32F;
+    if (scale != wanted) return CUBLAS_STATUS_INVALID_VALUE;
     *made = new FakeProduct{compute};
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -167,6 +176,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         if (!is_valid(*m)) return CUBLAS_STATUS_INVALID_VALUE;
     if (d->type != a->type && (d->type != CUDA_R_32F || a->type == CUDA_R_64F))
         return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (product->compute == CUBLAS_COMPUTE_16F && (a->type != CUDA_R_16F || d->type != CUDA_R_16F))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     found->algo = {16, preference->schemes, product->epilogue == CUBLASLT_EPILOGUE_BIAS};
     for (const uint32_t given : preference->alignments)
         found->algo.alignment = given < found->algo.alignment ? given : found->algo.alignment;
@@ -184,8 +195,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     last_compute = product->compute;
     last_schemes = algorithm->schemes;
     const auto number = [&](const void* at) {
-        return product->compute == CUBLAS_COMPUTE_64F ? *static_cast<const double*>(at)
-                                                      : double{*static_cast<const float*>(at)};
+        switch (product->compute) {
+            case CUBLAS_COMPUTE_64F: return *static_cast<const double*>(at);
+            case CUBLAS_COMPUTE_16F: return double{static_cast<float>(*static_cast<const rushlight::Half*>(at))};
+            default: return double{*static_cast<const float*>(at)};
+        }
     };
     const Task task{*product, a, b, d, *a_layout, *b_layout, *d_layout, number(alpha), number(beta)};
     return queue_on_host(stream, [task] { run_task(task); }) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
@@ -195,6 +209,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
 extern "C" {
 [[gnu::visibility("default")]] int fake_cuda_last_product_tf32() {
     return last_compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+}
+/// Returns whether the last product added in float16.
+[[gnu::visibility("default")]] int fake_cuda_last_product_half_sums() {
+    return last_compute == CUBLAS_COMPUTE_16F;
 }
 /// Returns the reduction schemes from which the algorithm of the last product was chosen.
 [[gnu::visibility("default")]] unsigned fake_cuda_last_product_schemes() { return last_schemes; }

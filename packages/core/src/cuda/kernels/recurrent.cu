@@ -159,7 +159,7 @@ struct Layer {
         p.out = {out, 0, n, 1};
         p.alpha = 1;
         p.beta = beta;
-        p.tf32 = permits(Setting::Tf32Products);
+        p.tf32 = permits(Setting::Tf32Recurrent);
         cuda::multiply(context->call->device, stream, workspace, kWorkspaceBytes, p);
     }
 };

@@ -2,13 +2,16 @@
 
 Functions such as `mkl.is_available` report which of these libraries can be used. The following switches have
 an effect: `device_fallback`, `cpu.winograd`, `mkldnn.enabled`, `mha.set_fastpath_enabled`,
-`cuda.matmul.allow_tf32`, `cudnn.allow_tf32`, and the switches of attention (`cuda.enable_math_sdp` and
-others). The other switches can be set but have no effect, because most operators have one implementation per
+`fp32_precision`, the attributes of `cuda.matmul`, `cudnn.allow_tf32`, `cudnn.fp32_precision` and those of
+`cudnn.conv` and `cudnn.rnn`, and the switches of attention (`cuda.enable_math_sdp` and others). The other switches can be set but have no effect, because most operators have one implementation per
 device.
 
 `device_fallback` selects what happens if a device has no kernel for an operator. With "error", the default,
 NotImplementedError is raised. With "warn", the arguments are copied to the CPU, which computes the operator, and the first
 call of each operator issues a warning with the number of bytes that were copied.
+
+`fp32_precision` is the precision of float32 computations that `cudnn.fp32_precision` uses if it is "none": "tf32", "ieee",
+or "none", the default.
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ import sys
 from types import ModuleType
 
 import rushlight_core as core
+from rushlight_core import _settings
 from rushlight.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 
 __all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 
 device_fallback: str
+fp32_precision: str
 
 
 class _Switches(ModuleType):
@@ -34,6 +39,14 @@ class _Switches(ModuleType):
     @device_fallback.setter
     def device_fallback(self, choice: str) -> None:
         core._C._set_device_fallback(choice)
+
+    @property
+    def fp32_precision(self) -> str:
+        return _settings.fp32_precision("all")
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        _settings.set_fp32_precision("all", value)
 
 
 sys.modules[__name__].__class__ = _Switches

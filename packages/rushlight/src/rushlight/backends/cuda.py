@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import rushlight_core as core
+from rushlight_core import _settings
 
 __all__ = [
     "cudnn_sdp_enabled",
@@ -25,21 +26,30 @@ __all__ = [
 
 
 class _Products:
-    """Settings for matrix products on GPUs.
+    """Settings for matrix products on GPUs. Assigning to an unknown attribute raises AttributeError.
 
     Attributes:
         allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False by default.
             Setting `allow_tf32` has the same effect as `set_float32_matmul_precision`.
-        allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction: have no effect, because sums are
-            always computed in float32.
+        fp32_precision: the same as a string: "tf32", "ieee", or "none" for the value of `backends.cudnn.fp32_precision`.
+        allow_fp16_accumulation: whether sums of products of float16 are computed in float16, which is faster and less
+            precise than float32; False by default.
+        allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction: whether parts of a sum that several
+            blocks compute may be added in less than float32. They are always added in float32, also if it is permitted. The
+            value may be a pair, whose second item is the following attribute.
+        allow_fp16_reduced_precision_reduction_split_k, allow_bf16_reduced_precision_reduction_split_k: whether several
+            blocks may compute parts of a sum; True by default. To change the value, assign a pair to the attribute above.
     """
 
-    allow_fp16_reduced_precision_reduction = True
-    allow_bf16_reduced_precision_reduction = True
+    __slots__ = ("_accumulates_fp16", "_reductions")
+
+    def __init__(self) -> None:
+        self._accumulates_fp16 = False
+        self._reductions = {"fp16": (True, True), "bf16": (True, True)}
 
     @property
     def allow_tf32(self) -> bool:
-        return core.get_float32_matmul_precision() != "highest"
+        return _settings.fp32_precision("matmul") == "tf32"
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
@@ -49,16 +59,57 @@ class _Products:
 
     @property
     def fp32_precision(self) -> str:
-        """The value of `allow_tf32` as a string: "tf32" if it is True, and "ieee" if it is False."""
-        return "tf32" if self.allow_tf32 else "ieee"
+        return _settings.fp32_precision("matmul")
 
     @fp32_precision.setter
     def fp32_precision(self, value: str) -> None:
-        if value not in ("tf32", "ieee", "none"):
-            raise RuntimeError(
-                f"backends.cuda.matmul.fp32_precision: must be 'tf32', 'ieee' or 'none', got {value!r}"
+        _settings.set_fp32_precision("matmul", value)
+
+    @property
+    def allow_fp16_accumulation(self) -> bool:
+        return self._accumulates_fp16
+
+    @allow_fp16_accumulation.setter
+    def allow_fp16_accumulation(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"backends.cuda.matmul.allow_fp16_accumulation: must be a bool, not {type(value).__name__}"
             )
-        self.allow_tf32 = value == "tf32"
+        core._C._permit(_settings.FP16_ACCUMULATION, value)
+        self._accumulates_fp16 = value
+
+    @property
+    def allow_fp16_reduced_precision_reduction(self) -> bool:
+        return self._reductions["fp16"][0]
+
+    @allow_fp16_reduced_precision_reduction.setter
+    def allow_fp16_reduced_precision_reduction(self, value: bool | Sequence[bool]) -> None:
+        self._set_reduction("fp16", value, _settings.FP16_SPLIT_SUMS)
+
+    @property
+    def allow_fp16_reduced_precision_reduction_split_k(self) -> bool:
+        return self._reductions["fp16"][1]
+
+    @property
+    def allow_bf16_reduced_precision_reduction(self) -> bool:
+        return self._reductions["bf16"][0]
+
+    @allow_bf16_reduced_precision_reduction.setter
+    def allow_bf16_reduced_precision_reduction(self, value: bool | Sequence[bool]) -> None:
+        self._set_reduction("bf16", value, _settings.BFLOAT16_SPLIT_SUMS)
+
+    @property
+    def allow_bf16_reduced_precision_reduction_split_k(self) -> bool:
+        return self._reductions["bf16"][1]
+
+    def _set_reduction(self, dtype: str, value: bool | Sequence[bool], setting: int) -> None:
+        given = [value] if isinstance(value, bool) else list(value) if isinstance(value, (list, tuple)) else []
+        if not 1 <= len(given) <= 2 or not all(isinstance(each, bool) for each in given):
+            raise TypeError(
+                f"backends.cuda.matmul.allow_{dtype}_reduced_precision_reduction: must be one or two bools, got {value!r}"
+            )
+        self._reductions[dtype] = given[0], given[-1] if len(given) == 2 else True
+        core._C._permit(setting, self._reductions[dtype][1])
 
 
 matmul: _Products = _Products()

@@ -1,7 +1,8 @@
 """Switches for convolutions on GPUs, in a module named after NVIDIA's library cuDNN, as in PyTorch.
 
-Only the switch `allow_tf32` has an effect: it sets whether float32 convolutions may round to TF32. The other switches
-are only stored, because kernels are deterministic and are not selected by timing.
+`allow_tf32` and the `fp32_precision` of this module, of `conv` and of `rnn` set whether float32 convolutions and the
+recurrent products of LSTMs may round to TF32. The other switches are only stored, because kernels are deterministic and are
+not selected by timing.
 """
 
 from __future__ import annotations
@@ -12,26 +13,56 @@ from types import ModuleType
 from typing import Any
 
 import rushlight_core as core
+from rushlight_core import _settings
 from rushlight.backends._switches import set_switches, switched
 
 enabled = True
 benchmark = False
 benchmark_limit = 10
 deterministic = False
-allow_tf32 = True
+allow_tf32: bool
+fp32_precision: str
 
 __all__ = [
     "allow_tf32",
     "benchmark",
     "benchmark_limit",
+    "conv",
     "deterministic",
     "enabled",
     "flags",
+    "fp32_precision",
     "is_acceptable",
     "is_available",
+    "rnn",
     "set_flags",
     "version",
 ]
+
+
+class _Precision:
+    """The precision of one kind of computation.
+
+    Attributes:
+        fp32_precision: "tf32", "ieee", or "none" for the value of `backends.cudnn.fp32_precision`; "tf32" by default.
+    """
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    @property
+    def fp32_precision(self) -> str:
+        return _settings.fp32_precision(self._what)
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        _settings.set_fp32_precision(self._what, value)
+
+
+conv: _Precision = _Precision("conv")
+rnn: _Precision = _Precision("rnn")
 
 
 def is_available() -> bool:
@@ -73,11 +104,13 @@ def set_flags(
     _benchmark_limit: int | None = None,
     _deterministic: bool | None = None,
     _allow_tf32: bool | None = None,
+    _fp32_precision: str | None = None,
 ) -> tuple[Any, ...]:
     """Set the switches that are passed, and return the previous values of all switches.
 
     Args:
-        _enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32: new values; None leaves a switch unchanged.
+        _enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32, _fp32_precision: new values; None leaves a
+            switch unchanged.
 
     Example:
         >>> before = torch.backends.cudnn.set_flags(_deterministic=True)
@@ -92,6 +125,7 @@ def set_flags(
         benchmark_limit=_benchmark_limit,
         deterministic=_deterministic,
         allow_tf32=_allow_tf32,
+        fp32_precision=_fp32_precision,
     )
 
 
@@ -101,11 +135,12 @@ def flags(
     benchmark_limit: int = 10,
     deterministic: bool = False,
     allow_tf32: bool = True,
+    fp32_precision: str = "none",
 ) -> AbstractContextManager[None]:
     """Set the switches within a block, and restore them afterwards.
 
     Args:
-        enabled, benchmark, benchmark_limit, deterministic, allow_tf32: the settings within the block.
+        enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision: the settings within the block.
 
     Example:
         >>> with torch.backends.cudnn.flags(enabled=True, deterministic=True):
@@ -119,20 +154,31 @@ def flags(
         benchmark_limit=benchmark_limit,
         deterministic=deterministic,
         allow_tf32=allow_tf32,
+        fp32_precision=fp32_precision,
     )
 
 
 class _Switches(ModuleType):
-    """The type of the module `backends.cudnn`.
+    """The type of the module `backends.cudnn`. The properties read and set core's settings."""
 
-    Assigning to the attribute `allow_tf32` also sets whether float32 convolutions may round to TF32."""
+    @property
+    def allow_tf32(self) -> bool:
+        return _settings.fp32_precision("conv") == "tf32"
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "allow_tf32":
-            if not isinstance(value, bool):
-                raise TypeError(f"backends.cudnn.allow_tf32: must be a bool, not {type(value).__name__}")
-            core._C._permit_tf32(1, value)
-        super().__setattr__(name, value)
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"backends.cudnn.allow_tf32: must be a bool, not {type(value).__name__}")
+        if value != self.allow_tf32:
+            _settings.permit_tf32_in_cudnn(value)
+
+    @property
+    def fp32_precision(self) -> str:
+        return _settings.fp32_precision("cuda")
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        _settings.set_fp32_precision("cuda", value)
 
 
 sys.modules[__name__].__class__ = _Switches
