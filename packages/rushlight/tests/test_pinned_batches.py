@@ -10,6 +10,7 @@ import collections
 import json
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,51 @@ class Samples(Dataset):
 class Stream(IterableDataset):
     def __iter__(self) -> Any:
         return iter(Samples()[i] for i in range(10))
+
+
+class Watched:
+    """A batch that notifies when a thread begins to pin it."""
+
+    begun = threading.Condition()
+    threads: list[int] = []  # that have pinned batches
+
+    def pin_memory(self) -> Watched:
+        with self.begun:
+            self.threads.append(threading.get_ident())
+            self.begun.notify_all()
+        return self
+
+
+class Counted(Dataset):
+    """Samples that count how many of them have been read."""
+
+    read = threading.Condition()
+    count = 0
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, i: int) -> int:
+        with self.read:
+            type(self).count += 1
+            self.read.notify_all()
+        return i
+
+
+def pinned_meanwhile() -> list[bool]:
+    """Return whether batches are pinned in another thread, and while the caller uses an earlier batch."""
+    loader = DataLoader(
+        Counted(), 1, num_workers=2, transport="threads", pin_memory=True, collate_fn=lambda samples: Watched()
+    )
+    batches = iter(loader)
+    next(batches)
+    with Counted.read:  # wait until the workers have read the next batches
+        Counted.read.wait_for(lambda: Counted.count >= 5, 20)
+    next(batches)
+    with Watched.begun:
+        meanwhile = Watched.begun.wait_for(lambda: len(Watched.threads) >= 3, 20)
+    list(batches)
+    return [meanwhile, len(Watched.threads) == 8, threading.get_ident() in Watched.threads]
 
 
 def own_batches(samples: list[Any]) -> Own:
@@ -87,6 +133,7 @@ def main() -> None:
         loader = DataLoader(Samples(), 4, pin_memory=True, num_workers=1, collate_fn=own_batches)
         found["own"] = [batch.x.is_pinned() for batch in loader]
         found["not asked for"] = [batch["pair"].x.is_pinned() for batch in DataLoader(Samples(), 4)]
+        found["meanwhile"] = pinned_meanwhile()
         plain = torch.zeros(3)
         batches = list(DataLoader([plain], 1, pin_memory=True, collate_fn=lambda samples: samples[0]))
         found["original"] = [plain.is_pinned(), batches[0].is_pinned()]
@@ -119,6 +166,10 @@ def test_all_tensors_of_batches_are_pinned(seen: dict[str, Any], name: str) -> N
 
 def test_batches_with_a_method_of_their_own(seen: dict[str, Any]) -> None:
     assert seen["own"] == [True] * 3
+
+
+def test_another_thread_pins_while_the_caller_works(seen: dict[str, Any]) -> None:
+    assert seen["meanwhile"] == [True, True, False]
 
 
 def test_only_what_is_asked_for_is_pinned(seen: dict[str, Any]) -> None:

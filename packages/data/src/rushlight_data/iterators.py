@@ -14,12 +14,12 @@ from rushlight_core.seams.profiler import DATA_WAIT, span
 from .collate import tensor_bytes
 from .display import Display
 from .early import EarlyBatches, predict
-from .errors import Failure, LoaderTimeout, shown
+from .errors import Failure, LoaderTimeout, WorkerExited, shown
 from .fetch import Fetcher, IterableFetcher, Task
 from .freed_memory import keep_freed_memory
 from .interrupts import KeepInterrupts
 from .opened_files import unchanged
-from .pinning import pin, should_pin
+from .pinning import Pinner, pin, should_pin
 from .random_streams import PreservedStreams
 from .state import Progress, digest_of
 from .worker import DATA, END
@@ -215,6 +215,7 @@ class WorkersIterator(LoaderIterator):
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
     a batch do not depend on the worker. An iterable dataset is read through several independent iterators, called
     lanes: one for each worker, or as many as a `Stream` defines. Batches are returned from the lanes in turn.
+    If batches are pinned, a thread copies the batches that have arrived while the caller uses an earlier batch.
 
     `next()` raises any exception that occurs in the dataset, the sampler or `collate_fn`. It raises
     LoaderTimeout if no batch arrives within the loader's `timeout`, and WorkerExited if a worker ends
@@ -232,6 +233,7 @@ class WorkersIterator(LoaderIterator):
     ) -> None:
         super().__init__(loader, progress, order)
         self._pool = pool
+        self._pinner = Pinner(loader.pin_memory_device) if self._pins else None
         self._in_order = loader.in_order
         self._timeout = loader.timeout or None
         self._room = loader.num_workers * (loader.prefetch_factor or 2)
@@ -287,6 +289,8 @@ class WorkersIterator(LoaderIterator):
             )
         try:
             with KeepInterrupts():
+                if self._pinner is not None:
+                    self._receive_waiting_replies()
                 task, data, state = self._take(begun)
                 self._fill()
         except StopIteration:
@@ -302,8 +306,8 @@ class WorkersIterator(LoaderIterator):
         if isinstance(data, Failure):
             self._advance(task)
             raise data.error()
-        if self._pins:
-            data = pin(data, self._loader.pin_memory_device)
+        if self._pinner is not None:
+            data = data.result()
         self._record_returned(task, begun)
         return data
 
@@ -338,6 +342,17 @@ class WorkersIterator(LoaderIterator):
         replies = self._pool.receive(left)
         if not replies and left is not None and perf_counter() - begun >= (self._timeout or 0):
             raise self._timeout_error()
+        self._store(replies)
+
+    def _receive_waiting_replies(self) -> None:
+        """Receive the replies that have arrived, so that their batches are pinned while the caller uses an earlier one."""
+        # If a worker has ended, this is reported when its batch is needed.
+        with contextlib.suppress(WorkerExited):
+            while replies := self._pool.receive(0):
+                self._store(replies)
+
+    def _store(self, replies: list[tuple[WorkerHandle, Any]]) -> None:
+        """Store the batches of replies."""
         for worker, (generation, number, kind, payload, waited, worked, state) in replies:
             if generation != self._generation:
                 continue
@@ -353,9 +368,11 @@ class WorkersIterator(LoaderIterator):
             if kind == END:
                 self._ended.add(task.lane)
             else:
-                self._ready[number] = (task, payload, state)
                 if kind == DATA and self._memory_left is not None:
                     self._loader._batch_bytes = max(self._loader._batch_bytes or 0, tensor_bytes(payload))
+                if kind == DATA and self._pinner is not None:
+                    payload = self._pinner.start(payload)
+                self._ready[number] = (task, payload, state)
             self._fill()
 
     def _fill(self) -> None:

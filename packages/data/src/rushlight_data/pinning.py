@@ -1,12 +1,15 @@
-"""Functions that copy batches to page-locked memory."""
+"""Copies of batches in page-locked memory, which one thread of each iterator with workers makes."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rushlight_core as core
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 def should_pin(loader: Any) -> bool:
@@ -22,6 +25,26 @@ def should_pin(loader: Any) -> bool:
 def memory_can_be_pinned() -> bool:
     """Return whether there is a device that copies batches from page-locked memory."""
     return core._C._pinning_device() != ""
+
+
+class Pinner:
+    """Copies batches to page-locked memory in a thread, in the order in which they are passed.
+
+    The thread ends when the object is garbage-collected."""
+
+    def __init__(self, device: str = "") -> None:
+        from concurrent.futures import ThreadPoolExecutor  # this import takes long
+
+        self._device = device
+        # Memory is pinned on the current device of the calling thread.
+        current = core._C._current_device(device or core._C._pinning_device())
+        self._executor = ThreadPoolExecutor(
+            1, thread_name_prefix="DataLoader-pin", initializer=core._C._set_device, initargs=(current,)
+        )
+
+    def start(self, data: Any) -> Future[Any]:
+        """Start to copy a batch. The result of the future is the copy."""
+        return self._executor.submit(pin, data, self._device)
 
 
 def pin(data: Any, device: str = "") -> Any:
