@@ -279,11 +279,16 @@ def set_flush_denormal(mode: bool, /) -> bool:
 def get_default_device() -> Any:
     """Return the device on which this thread creates tensors if no device is given, initially the CPU.
 
+    The result of an accelerator has an index.
+
     Example:
         >>> torch.get_default_device()
         device(type='cpu')
     """
-    return _C._default_device() or _C.device("cpu")
+    device = _C._default_device() or _C.device("cpu")
+    if device.index is None and device.type not in ("cpu", "meta"):
+        return _C._current_device(device)
+    return device
 
 
 def set_default_device(device: Any) -> None:
