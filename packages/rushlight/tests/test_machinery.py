@@ -34,6 +34,33 @@ def test_switches_of_backends() -> None:
     assert not torch.backends.mps.is_available()
     assert not torch.backends.mkl.is_available()
     assert torch.backends.openmp.is_available()
+    for name in ("enabled", "benchmark", "deterministic", "allow_tf32"):
+        with pytest.raises(TypeError, match=rf"backends\.cudnn\.{name}: must be a bool, not int"):
+            setattr(cudnn, name, 1)
+    with pytest.raises(TypeError, match="benchmark_limit: must be an int, not bool"):
+        cudnn.benchmark_limit = True
+    with pytest.raises(ValueError, match="benchmark_limit: must be from 0 to"):
+        cudnn.benchmark_limit = -1
+    assert (cudnn.enabled, cudnn.benchmark, cudnn.benchmark_limit) == (True, False, 10)
+
+
+def test_devices_read_the_switches_of_convolutions() -> None:
+    """Setting a switch returns its former value, so core has the values that the module shows."""
+    with torch.backends.cudnn.flags(enabled=False, benchmark=True, benchmark_limit=3, deterministic=True):
+        for name, value in (
+            ("library_convolutions", 0),
+            ("timed_convolutions", 1),
+            ("timed_candidates", 3),
+            ("deterministic_convolutions", 1),
+        ):
+            assert core._C._set_setting(name, value) == value
+    assert core._C._set_setting("library_convolutions", 1) == 1
+    torch.use_deterministic_algorithms(True)
+    assert core._C._set_setting("deterministic_algorithms", 1) == 1
+    torch.set_deterministic_debug_mode("default")
+    assert core._C._set_setting("deterministic_algorithms", 0) == 0
+    with pytest.raises(ValueError, match="unknown setting"):
+        core._C._set_setting("unknown", 1)
 
 
 def test_precisions_of_backends() -> None:

@@ -57,16 +57,19 @@ enum class BackendStatus : int32_t {
 
 enum class LogLevel : int32_t { Info, Warning };
 
-/// Settings of the process, which the user can change. Each is 0 or 1. By default, products of float32 matrices do not
-/// use TF32, and convolutions and recurrent layers may use it. Products of float16 matrices add in float32 unless
-/// `Fp16Accumulation` is set. The last two permit that several blocks compute parts of the sums of such a product.
+/// Settings of the process, which the user can change. Each is 0 or 1, except for TimedCandidates.
 enum class Setting : int32_t {
-    Tf32Products,
-    Tf32Convolutions,
-    Tf32Recurrent,
-    Fp16Accumulation,
-    Fp16SplitSums,
-    BFloat16SplitSums
+    Tf32Products,               // float32 matrices may be rounded to TF32 in products; 0 by default
+    Tf32Convolutions,           // the same for convolutions; 1 by default
+    Tf32Recurrent,              // the same for recurrent layers; 1 by default
+    Fp16Accumulation,           // products of float16 matrices add in float16; 0 by default
+    Fp16SplitSums,              // several blocks may compute parts of the sums of such a product; 1 by default
+    BFloat16SplitSums,          // the same for bfloat16 matrices; 1 by default
+    LibraryConvolutions,        // convolutions may use a library of the vendor; 1 by default
+    TimedConvolutions,          // the library's candidates are timed, and the fastest is used; 0 by default
+    TimedCandidates,            // the maximum number of candidates that are timed, 0 for all; 10 by default
+    DeterministicConvolutions,  // only candidates that give the same results each time are used; 0 by default
+    DeterministicAlgorithms     // the same for all operators; 0 by default
 };
 
 /// A kernel of a device. The kernel queues its work on the stream `args->context->call->stream` of device
@@ -158,9 +161,9 @@ enum class CopyKind : int32_t { HostToDevice, DeviceToHost, DeviceToDevice, Peer
 
 /// How far a copy must have progressed before `Backend::copy` returns.
 enum class CopyUntil : int32_t {
-    Queued,      // the copy is queued; host memory is pinned and is not changed before the copy is done
+    Queued,  // the copy is queued; host memory is pinned and is not changed before the copy is done
     SourceRead,  // the source has been read and may be overwritten
-    Done,        // the target is filled
+    Done,  // the target is filled
 };
 
 /// A copy between memory ranges that do not overlap. `stream` is a stream of the target's device, or of the source's
@@ -183,7 +186,7 @@ struct DeviceProperties {
     int32_t multiprocessors, max_threads_per_multiprocessor, warp_size;
     int32_t registers_per_multiprocessor;
     int32_t integrated, multi_gpu_board;  // 0 or 1
-    uint64_t total_memory, l2_cache;      // in bytes, like the next three members
+    uint64_t total_memory, l2_cache;  // in bytes, like the next three members
     uint64_t shared_memory_per_block, shared_memory_per_block_at_most, shared_memory_per_multiprocessor;
     unsigned char uuid[16];
     char name[256];
@@ -203,9 +206,9 @@ inline constexpr int32_t kTimedEvent = 1, kSleepingEvent = 2;
 /// is the device's default stream. Fields are required unless they are marked optional.
 struct Backend {
     uint32_t struct_size;
-    uint32_t abi;             // kBackendAbi of the plug-in's build
-    const char* name;         // "cuda"; the name that users write
-    DeviceType type;          // CUDA or Plugin
+    uint32_t abi;  // kBackendAbi of the plug-in's build
+    const char* name;  // "cuda"; the name that users write
+    DeviceType type;  // CUDA or Plugin
     // Bits kTakes…: formats in which kernels can write outputs when their inputs have the same format. They concern
     // operators whose entries have the key `layout`: convolutions, pools, normalisations of channels, paddings and similar
     // operators.
@@ -368,9 +371,9 @@ inline void record_current_use(const Storage& storage) {
 RL_API DeviceProperties device_properties(Device device);
 RL_API void memory_info(Device device, uint64_t& free, uint64_t& total);
 
-RL_API bool setting(Setting which);
+RL_API int32_t setting(Setting which);
 /// Sets the value of a setting, and returns the former value.
-RL_API bool set_setting(Setting which, bool value);
+RL_API int32_t set_setting(Setting which, int32_t value);
 
 /// The statistics of a device whose memory comes from core's caching allocator. Raises NotImplementedError for other
 /// devices.

@@ -11,14 +11,11 @@ if TYPE_CHECKING:
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
-# The settings that _C._permit sets, as numbered by Setting in backend.h.
-TF32_PRODUCTS, TF32_CONVOLUTIONS, TF32_RECURRENT, FP16_ACCUMULATION, FP16_SPLIT_SUMS, BFLOAT16_SPLIT_SUMS = range(6)
-
 # The precisions that the user has chosen for float32 computations: "ieee", "tf32" or "none". "none" stands for the choice
 # for "cuda", which is the choice for "all" if it is "none", too. Convolutions and recurrent layers are computed with "tf32"
 # while nothing is chosen. "bf16" can be chosen only for "all", and does not concern CUDA.
 _chosen = {"all": "none", "cuda": "none", "matmul": "none", "conv": "unset", "rnn": "unset"}
-_SETTING_OF = {"matmul": TF32_PRODUCTS, "conv": TF32_CONVOLUTIONS, "rnn": TF32_RECURRENT}
+_SETTING_OF = {"matmul": "tf32_products", "conv": "tf32_convolutions", "rnn": "tf32_recurrent"}
 
 _precision = "highest"
 _debug_mode = 0
@@ -109,7 +106,7 @@ def permit_tf32_in_cudnn(value: bool) -> None:
 def _apply_precisions() -> None:
     global _precision
     for each, setting in _SETTING_OF.items():
-        _C._permit(setting, fp32_precision(each) == "tf32")
+        _C._set_setting(setting, fp32_precision(each) == "tf32")
     if (_precision != "highest") != (fp32_precision("matmul") == "tf32"):
         _precision = "high" if _precision == "highest" else "highest"
 
@@ -129,8 +126,13 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         True
         >>> torch.use_deterministic_algorithms(False)
     """
+    _set_debug_mode(0 if not mode else 1 if warn_only else 2)
+
+
+def _set_debug_mode(mode: int) -> None:
     global _debug_mode
-    _debug_mode = 0 if not mode else 1 if warn_only else 2
+    _debug_mode = mode
+    _C._set_setting("deterministic_algorithms", mode != 0)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -169,7 +171,6 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         1
         >>> torch.set_deterministic_debug_mode("default")
     """
-    global _debug_mode
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(
             f"set_deterministic_debug_mode(debug_mode): must be an int or a str, not {type(debug_mode).__name__}"
@@ -179,7 +180,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         raise RuntimeError(
             f"set_deterministic_debug_mode(debug_mode): got {debug_mode!r}, needs one of {', '.join(map(repr, known))}"
         )
-    _debug_mode = _DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    _set_debug_mode(_DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else debug_mode)
 
 
 def get_deterministic_debug_mode() -> int:

@@ -1,4 +1,7 @@
 // Devices other than the CPU: functions that attach plug-ins, and count, select and synchronise devices.
+#include <cstring>
+#include <utility>
+
 #include "python/arguments.h"
 #include "rushlight/backend.h"
 #include "rushlight/device_fallback.h"
@@ -148,13 +151,27 @@ PyObject* memory_info_py(PyObject*, PyObject* o) {
                          static_cast<unsigned long long>(total));
     RL_PY_CATCH
 }
-// _permit(what, on) -> bool, the previous value. `what` is the number of a Setting.
-PyObject* permit(PyObject*, PyObject* args) {
-    RL_PY_TRY
-    int which, on;
-    if (!PyArg_ParseTuple(args, "ip:_permit", &which, &on)) return nullptr;
-    return PyBool_FromLong(set_setting(static_cast<Setting>(which), on));
-    RL_PY_CATCH
+// _set_setting(name, value) -> the former value
+PyObject* set_setting_py(PyObject*, PyObject* args) {
+    static constexpr std::pair<const char*, Setting> kSettings[] = {
+        {"tf32_products", Setting::Tf32Products},
+        {"tf32_convolutions", Setting::Tf32Convolutions},
+        {"tf32_recurrent", Setting::Tf32Recurrent},
+        {"fp16_accumulation", Setting::Fp16Accumulation},
+        {"fp16_split_sums", Setting::Fp16SplitSums},
+        {"bfloat16_split_sums", Setting::BFloat16SplitSums},
+        {"library_convolutions", Setting::LibraryConvolutions},
+        {"timed_convolutions", Setting::TimedConvolutions},
+        {"timed_candidates", Setting::TimedCandidates},
+        {"deterministic_convolutions", Setting::DeterministicConvolutions},
+        {"deterministic_algorithms", Setting::DeterministicAlgorithms},
+    };
+    const char* name = nullptr;
+    int value = 0;
+    if (!PyArg_ParseTuple(args, "si:_set_setting", &name, &value)) return nullptr;
+    for (const auto& [known, which] : kSettings)
+        if (std::strcmp(known, name) == 0) return PyLong_FromLong(set_setting(which, value));
+    return PyErr_Format(PyExc_ValueError, "_set_setting(name): unknown setting '%s'", name);
 }
 
 // The functions are documented in rushlight_core.devices.
@@ -169,7 +186,7 @@ PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
                            {"_synchronize", synchronize_py, METH_O, nullptr},
                            {"_device_properties", device_properties_py, METH_O, nullptr},
                            {"_memory_info", memory_info_py, METH_O, nullptr},
-                           {"_permit", permit, METH_VARARGS, nullptr},
+                           {"_set_setting", set_setting_py, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

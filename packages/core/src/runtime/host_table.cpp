@@ -18,19 +18,13 @@
 
 namespace rushlight {
 
-// The values of Setting, in its order.
-static std::atomic<bool> settings[] = {false, true, true, false, true, true};
+static std::atomic<int32_t> settings[] = {0, 1, 1, 0, 1, 1, 1, 0, 10, 0, 0};  // in the order of Setting
 
-bool setting(Setting which) {
-    const auto i = static_cast<size_t>(which);
-    // A plug-in may know settings of a later version.
-    return i < std::size(settings) && settings[i].load(std::memory_order_relaxed);
+int32_t setting(Setting which) {
+    return settings[static_cast<size_t>(which)].load(std::memory_order_relaxed);
 }
-bool set_setting(Setting which, bool value) {
-    const auto i = static_cast<size_t>(which);
-    RL_CHECK(i < std::size(settings), throw_value, "set_setting(which): there is no setting %d",
-             static_cast<int>(which));
-    return settings[i].exchange(value);
+int32_t set_setting(Setting which, int32_t value) {
+    return settings[static_cast<size_t>(which)].exchange(value);
 }
 
 }  // namespace rushlight
@@ -118,7 +112,7 @@ const HostTable host_table = {
     // A newer plug-in may request settings that this version lacks.
     .setting = [](Setting which) -> int32_t {
         const auto i = static_cast<size_t>(which);
-        return i < std::size(settings) && setting(which);
+        return i < std::size(settings) ? setting(which) : 0;
     },
     .current_device = [](DeviceType type) -> int32_t { return current_device(type); },
 };

@@ -1,4 +1,4 @@
-"""Switches of PyTorch that have no effect here; their values are stored."""
+"""Modules whose attributes are switches, as in PyTorch."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class _Products:
             raise TypeError(
                 f"backends.cuda.matmul.allow_fp16_accumulation: must be a bool, not {type(value).__name__}"
             )
-        core._C._permit(_settings.FP16_ACCUMULATION, value)
+        core._C._set_setting("fp16_accumulation", value)
         self._accumulates_fp16 = value
 
     @property
@@ -84,7 +84,7 @@ class _Products:
 
     @allow_fp16_reduced_precision_reduction.setter
     def allow_fp16_reduced_precision_reduction(self, value: bool | Sequence[bool]) -> None:
-        self._set_reduction("fp16", value, _settings.FP16_SPLIT_SUMS)
+        self._set_reduction("fp16", value, "fp16_split_sums")
 
     @property
     def allow_fp16_reduced_precision_reduction_split_k(self) -> bool:
@@ -96,20 +96,20 @@ class _Products:
 
     @allow_bf16_reduced_precision_reduction.setter
     def allow_bf16_reduced_precision_reduction(self, value: bool | Sequence[bool]) -> None:
-        self._set_reduction("bf16", value, _settings.BFLOAT16_SPLIT_SUMS)
+        self._set_reduction("bf16", value, "bfloat16_split_sums")
 
     @property
     def allow_bf16_reduced_precision_reduction_split_k(self) -> bool:
         return self._reductions["bf16"][1]
 
-    def _set_reduction(self, dtype: str, value: bool | Sequence[bool], setting: int) -> None:
+    def _set_reduction(self, dtype: str, value: bool | Sequence[bool], setting: str) -> None:
         given = [value] if isinstance(value, bool) else list(value) if isinstance(value, (list, tuple)) else []
         if not 1 <= len(given) <= 2 or not all(isinstance(each, bool) for each in given):
             raise TypeError(
                 f"backends.cuda.matmul.allow_{dtype}_reduced_precision_reduction: must be one or two bools, got {value!r}"
             )
         self._reductions[dtype] = given[0], given[-1] if len(given) == 2 else True
-        core._C._permit(setting, self._reductions[dtype][1])
+        core._C._set_setting(setting, self._reductions[dtype][1])
 
 
 matmul: _Products = _Products()

@@ -1,8 +1,17 @@
-"""Switches for convolutions on GPUs, in a module named after NVIDIA's library cuDNN, as in PyTorch.
+"""Switches for convolutions on GPUs, which NVIDIA's library cuDNN computes.
 
-`allow_tf32` and the `fp32_precision` of this module, of `conv` and of `rnn` set whether float32 convolutions and the
-recurrent products of LSTMs may round to TF32. The other switches are only stored, because kernels are deterministic and are
-not selected by timing.
+Attributes:
+    enabled: whether convolutions may use cuDNN; True by default. Otherwise, and for dtypes and sizes that cuDNN does not
+        support, the GPU package's own kernels compute them.
+    benchmark: whether the first convolution of each size times several of cuDNN's kernels, so that later convolutions use
+        the fastest one; False by default, which means that cuDNN recommends a kernel. Nothing is timed while a graph is
+        captured.
+    benchmark_limit: the maximum number of kernels that are timed; 10 by default, and 0 for all.
+    deterministic: whether to use only kernels that give the same results for the same input each time; False by default.
+        `use_deterministic_algorithms` has the same effect on convolutions.
+    allow_tf32: whether float32 convolutions and recurrent layers may round to TF32, which has 10 bits of mantissa; True by
+        default.
+    fp32_precision: "tf32", "ieee", or "none" for the value of `backends.fp32_precision`. `conv` and `rnn` have their own.
 """
 
 from __future__ import annotations
@@ -158,8 +167,17 @@ def flags(
     )
 
 
+# The settings of core that the switches set.
+_SETTINGS = {
+    "enabled": "library_convolutions",
+    "benchmark": "timed_convolutions",
+    "benchmark_limit": "timed_candidates",
+    "deterministic": "deterministic_convolutions",
+}
+
+
 class _Switches(ModuleType):
-    """The type of the module `backends.cudnn`. The properties read and set core's settings."""
+    """The type of the module `backends.cudnn`. Assigning to a switch also sets the setting that devices read."""
 
     @property
     def allow_tf32(self) -> bool:
@@ -167,8 +185,6 @@ class _Switches(ModuleType):
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        if not isinstance(value, bool):
-            raise TypeError(f"backends.cudnn.allow_tf32: must be a bool, not {type(value).__name__}")
         if value != self.allow_tf32:
             _settings.permit_tf32_in_cudnn(value)
 
@@ -179,6 +195,18 @@ class _Switches(ModuleType):
     @fp32_precision.setter
     def fp32_precision(self, value: str) -> None:
         _settings.set_fp32_precision("cuda", value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "benchmark_limit":
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"backends.cudnn.benchmark_limit: must be an int, not {type(value).__name__}")
+            if not 0 <= value < 2**31:
+                raise ValueError(f"backends.cudnn.benchmark_limit: must be from 0 to 2**31 - 1, got {value}")
+        elif (name in _SETTINGS or name == "allow_tf32") and not isinstance(value, bool):
+            raise TypeError(f"backends.cudnn.{name}: must be a bool, not {type(value).__name__}")
+        if name in _SETTINGS:
+            core._C._set_setting(_SETTINGS[name], value)
+        super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Switches
