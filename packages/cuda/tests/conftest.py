@@ -31,11 +31,12 @@ FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++",
          "-DRUSHLIGHT_CUDA_OLDEST=90", "-DRUSHLIGHT_CPU=cuda_device",
          "-DRUSHLIGHT_CUDA_COLUMN_BYTES=4096", "-DRUSHLIGHT_CUDA_SCORE_BYTES=4096",
          "-DRUSHLIGHT_CUDA_BLOCK_ORDER=16", "-DRUSHLIGHT_CUDA_LAUNCH_ELEMENTS=16384",
-         "-DRUSHLIGHT_CUDA_MATRICES=16"]  # fmt: skip
+         "-DRUSHLIGHT_CUDA_MATRICES=16", "-DRUSHLIGHT_CUDA_PLANS=8"]  # fmt: skip
+CUDNN = "libcudnn.so.9"
 
 
 def build(folder: Path) -> Path:
-    """Compile the plug-in into `folder`, and return its path."""
+    """Compile the plug-in and the fake of cuDNN, which it finds beside it, into `folder`. Return the plug-in's path."""
     generate = [
         sys.executable,
         str(CORE / "codegen" / "__main__.py"),
@@ -49,23 +50,27 @@ def build(folder: Path) -> Path:
     sources += (CORE / "src" / "cuda" / "kernels").glob("*.cu")
     sources += (HERE / "on_host").glob("*.cpp")
     sources += (folder / "generated").rglob("*.c*")
+    fake = HERE / "fake_cudnn" / "fake_cudnn.cpp"
     launcher = ["ccache"] if shutil.which("ccache") else []
     compiler = os.environ.get("CXX", "g++")
     include = [f"-I{path}" for path in (HERE / "on_host", CORE / "src", CORE / "include")]
 
-    def compile_one(source: Path) -> str:
+    def compile_one(source: Path, *more: str) -> str:
         made = folder / (source.name + ".o")
         subprocess.run(
-            [*launcher, compiler, *FLAGS, *include, "-c", str(source), "-o", str(made)], check=True
+            [*launcher, compiler, *FLAGS, *more, *include, "-c", str(source), "-o", str(made)], check=True
         )
         return str(made)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        library = pool.submit(compile_one, fake, "-O2")
         objects = list(pool.map(compile_one, sorted(sources, key=lambda path: "pointwise" not in path.name)))
     plugin = folder / "librushlight_cuda_on_host.so"
-    subprocess.run(
-        [compiler, "-shared", "-o", str(plugin), *objects, "-Wl,--no-undefined", "-lpthread"], check=True
-    )
+    link = [compiler, "-shared", "-Wl,--no-undefined", "-lpthread", "-ldl"]
+    found_beside = ["-Wl,--disable-new-dtags", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run([*link, "-o", str(plugin), *objects, *found_beside], check=True)
+    soname = f"-Wl,-soname,{CUDNN}"
+    subprocess.run([*link, "-o", str(folder / CUDNN), library.result(), soname], check=True)
     return plugin
 
 
@@ -89,4 +94,12 @@ def driver(plugin: Path) -> ctypes.CDLL:
     core.devices.load_backend(plugin)
     library = ctypes.CDLL(str(plugin))
     library.fake_cuda_advance.argtypes = [ctypes.c_int, ctypes.c_uint64]
+    return library
+
+
+@pytest.fixture(scope="session")
+def cudnn(plugin: Path, driver: ctypes.CDLL) -> ctypes.CDLL:
+    """The fake of cuDNN that the plug-in uses."""
+    library = ctypes.CDLL(str(plugin.with_name(CUDNN)))
+    library.fake_cudnn_last_alignment.restype = ctypes.c_int64
     return library

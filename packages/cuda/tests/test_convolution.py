@@ -1,4 +1,4 @@
-"""Convolutions on the plug-in, compared with the CPU."""
+"""Convolutions on the plug-in, by cuDNN and by the plug-in's own kernels, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import rushlight as torch
 from rushlight.nn import functional
 
 pytestmark = pytest.mark.usefixtures("driver")
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["cudnn", "own"])
+def by_cudnn(request):
+    with torch.backends.cudnn.flags(enabled=request.param):
+        yield
+
 
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-12}
 CASES = {

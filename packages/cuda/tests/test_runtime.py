@@ -562,12 +562,14 @@ def test_tf32_is_asked_for(driver):
         x @ x
         assert driver.fake_cuda_last_product_tf32() == 0
         image = torch.randn(1, 2, 4, 4, device="cuda")
+        torch.backends.cudnn.enabled = False  # the plug-in's own kernels use products
         torch.nn.functional.conv2d(image, torch.randn(3, 2, 3, 3, device="cuda"))
         assert driver.fake_cuda_last_product_tf32() == 1
         torch.backends.cudnn.allow_tf32 = False
         torch.nn.functional.conv2d(image, torch.randn(3, 2, 3, 3, device="cuda"))
         assert driver.fake_cuda_last_product_tf32() == 0
     finally:
+        torch.backends.cudnn.enabled = True
         torch.backends.cudnn.allow_tf32 = True
         torch.set_float32_matmul_precision("highest")
 

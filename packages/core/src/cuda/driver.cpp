@@ -66,6 +66,12 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
 cudaError_t instantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long flags) {
     return cudaGraphInstantiate(ready, graph, flags);
 }
+cudaError_t is_capturing(cudaStream_t stream, bool* capturing) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t error = cudaStreamIsCapturing(stream, &status);
+    *capturing = status != cudaStreamCaptureStatusNone;
+    return error;
+}
 cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) { return cudaEventRecord(event, stream); }
 
 }  // namespace
@@ -99,6 +105,7 @@ const Driver driver = {
     .elapsed = cudaEventElapsedTime,
     .begin_capture = cudaStreamBeginCapture,
     .end_capture = cudaStreamEndCapture,
+    .is_capturing = is_capturing,
     .instantiate = instantiate,
     .launch_graph = cudaGraphLaunch,
     .destroy_ready = cudaGraphExecDestroy,

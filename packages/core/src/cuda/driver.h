@@ -47,6 +47,7 @@ struct Driver {
     // Graphs. A recorded graph is instantiated at once.
     cudaError_t (*begin_capture)(cudaStream_t stream, cudaStreamCaptureMode mode);
     cudaError_t (*end_capture)(cudaStream_t stream, cudaGraph_t* graph);
+    cudaError_t (*is_capturing)(cudaStream_t stream, bool* capturing);
     cudaError_t (*instantiate)(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long flags);
     cudaError_t (*launch_graph)(cudaGraphExec_t graph, cudaStream_t stream);
     cudaError_t (*destroy_ready)(cudaGraphExec_t graph);

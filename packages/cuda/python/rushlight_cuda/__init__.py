@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 __all__ = ["library"]
 
 _PLUGIN = "librushlight_cuda.so"
 # The libraries that the plug-in needs, in the order in which they depend on each other, and the packages that contain them.
 _LIBRARIES = {"libcudart.so.13": "nvidia-cuda-runtime", "libcublasLt.so.13": "nvidia-cublas"}
+# The library that the plug-in loads by name for its first convolution, which raises an error if the library is missing.
+_CUDNN = "libcudnn.so.9"
 
 
 def library() -> str:
@@ -48,13 +51,17 @@ def library() -> str:
             dlopen(file, os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
             raise RuntimeError(f"cuda: {file} cannot be loaded: {error}") from None
+    if file := _find(_CUDNN, "cudnn"):
+        # This small library loads its large parts when they are needed.
+        with suppress(OSError):
+            dlopen(file, os.RTLD_NOW | os.RTLD_LOCAL)
     return path
 
 
-def _find(name: str) -> str | None:
+def _find(name: str, part: str = "cu13") -> str | None:
     """Return the path of a library in the installed CUDA packages, or None."""
     for folder in sys.path:
-        path = os.path.join(folder, "nvidia", "cu13", "lib", name)
+        path = os.path.join(folder, "nvidia", part, "lib", name)
         if os.path.exists(path):
             return path
     return None

@@ -349,6 +349,11 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph) {
     *graph = new CUgraph_st(*recorded);
     return cudaSuccess;
 }
+cudaError_t is_capturing(cudaStream_t stream, bool* capturing) {
+    const Lock lock(machine().mutex);
+    *capturing = stream_of(stream)->graph != nullptr;
+    return cudaSuccess;
+}
 cudaError_t instantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
     *ready = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph)};
     return cudaSuccess;
@@ -426,6 +431,7 @@ const Driver driver = {
     .elapsed = elapsed,
     .begin_capture = begin_capture,
     .end_capture = end_capture,
+    .is_capturing = is_capturing,
     .instantiate = instantiate,
     .launch_graph = launch_graph,
     .destroy_ready = destroy_ready,
@@ -440,6 +446,10 @@ const Driver driver = {
 // Functions that tests call through ctypes.
 using namespace rushlight::cuda;
 extern "C" {
+/// Queues work of a library that the plug-in has loaded.
+[[gnu::visibility("default")]] int fake_cuda_queue(cudaStream_t stream, void (*work)(void*), void* data) {
+    return queue_on_host(stream, [=] { work(data); });
+}
 [[gnu::visibility("default")]] size_t fake_cuda_allocations() { return machine().allocations; }
 [[gnu::visibility("default")]] size_t fake_cuda_launches() { return machine().launches; }
 /// Returns the number of calls in which the host has waited for work of a device.

@@ -1,11 +1,14 @@
-// Convolutions in one to three dimensions and their gradients, as matrix products. The windows of the input are written as
-// columns of a matrix in scratch memory, which is multiplied by the weight. For integers, and if each group has one input
-// channel, elements are summed directly. The order of all sums is fixed.
+// Convolutions in one to three dimensions and their gradients. cuDNN computes them if it has a kernel for the form and the
+// user permits it. Otherwise they are matrix products: the windows of the input are written as columns of a matrix in
+// scratch memory, which is multiplied by the weight. For integers, and if each group has one input channel, elements are
+// summed directly. Except in cuDNN, the order of all sums is fixed.
 #include <algorithm>
 
 #include "cuda/blas.h"
+#include "cuda/convolution_plans.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
+#include "cuda/kernels/formats.cuh"
 
 namespace rushlight::cuda {
 namespace {
@@ -50,6 +53,17 @@ struct Correlation {
         bool same = true;
         for (int d = 0; d < 3; ++d) same = same && kernel[d] == 1 && stride[d] == 1 && padding[d] == 0;
         return same;
+    }
+
+    /// Whether the sizes of the output follow from those of the input. A transposed convolution with a large
+    /// output_padding has an input, its result, for which more windows fit.
+    bool is_complete() const {
+        bool complete = true;
+        for (int d = 0; d < 3; ++d) {
+            const int64_t room = in[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1;
+            complete = complete && room >= 0 && room / stride[d] + 1 == out[d];
+        }
+        return complete;
     }
 
     /// Returns the input position that a tap reads for an output position, or -1 if the tap reads the padding.
@@ -198,6 +212,16 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
+/// Adds a number to each element of a channel. The channels are `apart` elements apart.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    add_to_channels(Stored* x, const Stored* bias, int64_t channels, int64_t apart, int64_t n) {
+    using T = Computed<Stored>;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step)
+        x[i] = Stored(static_cast<T>(x[i]) + static_cast<T>(bias[i / apart % channels]));
+}
+
 /// Computes the sum of each channel. One block computes each sum.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
@@ -213,6 +237,33 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
+/// Computes the sums of the columns of a matrix (rows, channels). A block adds `share` rows of kLanes columns, and writes
+/// the sums to a row of `sums`, a matrix (parts, channels).
+constexpr unsigned kLanes = 32;
+template <class To, class From>
+__global__ void __launch_bounds__(kThreads)
+    sum_rows(To* sums, const From* x, int64_t rows, int64_t channels, int64_t share) {
+    using T = Computed<From>;
+    __shared__ Values<T> room;
+    const int64_t tiles = (channels + kLanes - 1) / kLanes, parts = (rows + share - 1) / share;
+    for (int64_t block = blockIdx.x; block < tiles * parts; block += gridDim.x) {
+        const int64_t part = block / tiles, channel = block % tiles * kLanes + threadIdx.x % kLanes,
+                      end = (part + 1) * share < rows ? (part + 1) * share : rows;
+        T sum = 0;
+        if (channel < channels)
+            for (int64_t row = part * share + threadIdx.x / kLanes; row < end; row += kThreads / kLanes)
+                sum += static_cast<T>(x[row * channels + channel]);
+        __syncthreads();  // all threads have read `room`
+        room.x[threadIdx.x] = sum;
+        for (unsigned apart = kThreads / 2; apart >= kLanes; apart /= 2) {
+            __syncthreads();
+            if (threadIdx.x < apart) room.x[threadIdx.x] += room.x[threadIdx.x + apart];
+        }
+        if (threadIdx.x < kLanes && channel < channels)
+            sums[part * channels + channel] = To(room.x[threadIdx.x]);
+    }
+}
+
 // --- Queueing --------------------------------------------------------------------------------------------------------
 
 Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
@@ -224,6 +275,8 @@ Grid grid_of_blocks(int64_t blocks) { return {blocks_for(blocks * kThreads), kTh
 #define RUSHLIGHT_CUDA_COLUMN_BYTES (int64_t{256} << 20)
 #endif
 constexpr int64_t kColumnBytes = RUSHLIGHT_CUDA_COLUMN_BYTES;
+
+constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
 
 /// One cross-correlation of a floating dtype. All its kernels are queued on one stream.
 template <class Stored>
@@ -238,6 +291,7 @@ class Convolution {
 
     /// Computes `out`, the cross-correlation of `in` and `weight`, and adds `bias` if it is defined.
     void forward(const View& out, const View& in, const View& weight, const View& bias) {
+        if (by_library(ConvolutionForm::Kind::Forward, in, weight, out, bias)) return;
         const Stored *x = dense<Stored>(args_.context, in), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, out);
         if (is_direct()) {
@@ -262,6 +316,7 @@ class Convolution {
     /// Computes `in`, the gradient with respect to the input, and adds `bias` if it is defined. This is the transposed
     /// convolution of `out`.
     void transposed(const View& in, const View& weight, const View& out, const View& bias) {
+        if (by_library(ConvolutionForm::Kind::Data, in, weight, out, bias)) return;
         const Stored *y = dense<Stored>(args_.context, out), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, in);
         if (is_direct()) {
@@ -291,6 +346,7 @@ class Convolution {
 
     /// Computes `weight`, the gradient with respect to the weight.
     void weights(const View& weight, const View& in, const View& out) {
+        if (by_library(ConvolutionForm::Kind::Weight, in, weight, out, kAbsent)) return;
         const Stored *x = dense<Stored>(args_.context, in), *y = dense<Stored>(args_.context, out);
         const DenseOut<Stored> to(args_.context, weight);
         if (is_direct()) {
@@ -328,6 +384,64 @@ class Convolution {
     /// Whether the sums are computed without matrix products. This is the case if each of several groups has only one
     /// input channel, because the products would then have single rows.
     bool is_direct() const { return c_.group_in() == 1 && c_.groups > 1; }
+
+    /// Computes the tensor that `kind` names, and adds `bias` to it if it is defined. Returns false if cuDNN cannot do
+    /// that, or may not. All tensors are channels-last for the library if one of them is, and row-major otherwise.
+    bool by_library(ConvolutionForm::Kind kind, const View& x, const View& w, const View& y,
+                    const View& bias) {
+        if (is_direct() || x.numel == 0 || w.numel == 0 || y.numel == 0 || !c_.is_complete() ||
+            !permits(Setting::LibraryConvolutions))
+            return false;
+        const View* const views[] = {&x, &w, &y};
+        const int written = kind == ConvolutionForm::Kind::Data     ? 0
+                            : kind == ConvolutionForm::Kind::Weight ? 1
+                                                                    : 2;
+        const bool channels_last = is_channels_last(x) || is_channels_last(w) || is_channels_last(y);
+        const FormatOut<Stored> to(args_.context, *views[written], channels_last);
+        void* data[3];
+        for (int i = 0; i < 3; ++i)
+            data[i] = i == written
+                          ? to.data()
+                          : const_cast<Stored*>(in_format<Stored>(args_.context, *views[i], channels_last));
+        ConvolutionForm form = form_of(kind, channels_last);
+        for (const void* at : data)
+            while (reinterpret_cast<uintptr_t>(at) % static_cast<unsigned>(form.alignment) != 0)
+                form.alignment /= 2;
+        if (!convolve_by_library(args_.context, stream_, form, data[0], data[1], data[2])) return false;
+        if (bias.defined()) {
+            const View& made = *views[written];
+            const int64_t channels = made.size(1);
+            launch(&add_to_channels<Stored>, grid_of(made.numel), stream_, to.data(),
+                   dense<Stored>(args_.context, bias), channels,
+                   channels_last ? 1 : made.numel / (made.size(0) * channels), made.numel);
+        }
+        to.finish();
+        return true;
+    }
+    ConvolutionForm form_of(ConvolutionForm::Kind kind, bool channels_last) const {
+        ConvolutionForm form = {};
+        form.kind = kind;
+        form.dtype = DTypeOf<Stored>::value;
+        form.dims = c_.in[0] == 1 && c_.out[0] == 1 && c_.kernel[0] == 1 ? 2 : 3;
+        form.channels_last = channels_last;
+        form.tf32 = form.dtype == DType::Float32 && permits(Setting::Tf32Convolutions);
+        form.deterministic =
+            permits(Setting::DeterministicConvolutions) || permits(Setting::DeterministicAlgorithms);
+        form.alignment = kConvolutionAlignment;
+        const int64_t channels[3][2] = {
+            {c_.batch, c_.in_channels}, {c_.out_channels, c_.group_in()}, {c_.batch, c_.out_channels}};
+        const int64_t* const spatial[] = {c_.in, c_.kernel, c_.out};
+        int64_t (*const sizes[])[5] = {&form.x, &form.w, &form.y};
+        const int skipped = 3 - form.dims;
+        for (int i = 0; i < 3; ++i) {
+            std::copy_n(channels[i], 2, *sizes[i]);
+            std::copy_n(spatial[i] + skipped, form.dims, *sizes[i] + 2);
+        }
+        std::copy_n(c_.stride + skipped, form.dims, form.stride);
+        std::copy_n(c_.padding + skipped, form.dims, form.padding);
+        std::copy_n(c_.dilation + skipped, form.dims, form.dilation);
+        return form;
+    }
 
     template <class F>
     void for_samples(F&& f) {
@@ -420,8 +534,19 @@ template <class Stored>
 void sum_to_bias(const KernelArgs& args, const View& sums, const View& x) {
     const DenseOut<Stored> to(args.context, sums);
     const int64_t batch = x.size(0), channels = x.size(1);
-    launch(&sum_channels<Stored>, grid_of_blocks(channels), queue_of(args), to.data(),
-           dense<Stored>(args.context, x), batch, channels, x.numel / (batch * channels));
+    const cudaStream_t stream = queue_of(args);
+    if (is_channels_last(x)) {
+        const int64_t rows = x.numel / channels, share = std::max<int64_t>((rows + 255) / 256, 64),
+                      parts = (rows + share - 1) / share, tiles = (channels + kLanes - 1) / kLanes;
+        auto* partial = scratch<Computed<Stored>>(args.context, parts * channels);
+        launch(&sum_rows<Computed<Stored>, Stored>, grid_of_blocks(tiles * parts), stream, partial,
+               in_format<Stored>(args.context, x, true), rows, channels, share);
+        launch(&sum_rows<Stored, Computed<Stored>>, grid_of_blocks(tiles), stream, to.data(),
+               static_cast<const Computed<Stored>*>(partial), parts, channels, parts);
+    } else {
+        launch(&sum_channels<Stored>, grid_of_blocks(channels), stream, to.data(),
+               dense<Stored>(args.context, x), batch, channels, x.numel / (batch * channels));
+    }
     to.finish();
 }
 
@@ -450,7 +575,6 @@ struct Backward {
             else sum_to_bias<Stored>(args, grad_bias, grad);
             return;
         }
-        static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
         const bool transposed = args.params[3].as_bool();
         Convolution<Stored> c(
             args, transposed ? Correlation(grad, weight, in, args) : Correlation(in, weight, grad, args));
