@@ -678,6 +678,21 @@ def cuda_host(session: nox.Session) -> None:
     session.run(*PYTEST, f"--rootdir={package.folder}", str(package.folder / "tests"), *session.posargs)
 
 
+@nox.session(name="cuda-plans")
+def cuda_plans(session: nox.Session) -> None:
+    """Plan every form of convolution with cuDNN itself, for a GPU that is described by a text; no GPU is needed."""
+    install_tools(session, dependency_group("cuda-plans"))
+    package = GRAPH.apart["cuda"]
+    tests = package.folder / "tests"
+    session.run(
+        *PYTEST,
+        f"--rootdir={package.folder}",
+        "--noconftest",
+        str(tests / "test_planner.py"),
+        *session.posargs,
+    )
+
+
 @nox.session(name="gpu-bundle", venv_backend="none")
 def gpu_bundle(session: nox.Session) -> None:
     """Fill gpu-bundle/ with the wheels for `python -m gpu.suite` on a machine with a GPU and no network: docs/gpu.md.
