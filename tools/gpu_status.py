@@ -47,6 +47,7 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
     if backend:
         core.devices.load_backend(backend)
     core.zeros(1, device="cuda")
+    _C._set_setting("tf32_convolutions", 0)  # results are compared with those of the CPU
     kernels = set(_C._kernels("cuda"))
     entries = {op.name: op for op in operators()}
     records: dict[str, Any] = {}

@@ -46,6 +46,21 @@ def stages(python: str, out: Path, note: str, plugin: Path | None, every: int) -
             (python, "-P", "-m", "gpu.queueing", "--json", str(out / "queueing.json"), *attach),
             90,
         ),
+        Stage(
+            "convolutions",
+            (
+                python,
+                "-P",
+                "-m",
+                "gpu.convolutions",
+                "--json",
+                str(out / "convolutions.json"),
+                "--every",
+                str(every),
+                *attach,
+            ),
+            60,
+        ),
         Stage("samples", (python, *record, *(("--backend", str(plugin)) if plugin else ())), 200),
     ]
     for suite in SUITES:

@@ -101,6 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
     elif plugin := config.getoption("--plugin"):
         devices.load_backend(plugin)
     core.set_default_device(device)
+    core._C._set_setting("tf32_convolutions", 0)  # results are compared with those of the CPU
     for name in ("numpy", "__array__"):
         _of_a_copy(name)
     _then_moved("from_numpy", device)
