@@ -210,6 +210,10 @@ def _has_free_signs(x: np.ndarray) -> bool:
             column[0] += np.linalg.norm(column) * (column[0] / abs(column[0]) if column[0] else 1)
             column /= np.linalg.norm(column)
             matrix[k:] -= 2 * np.outer(column, column.conj() @ matrix[k:])
+        # A complex last row is reflected unless its pivot is real.
+        if x.dtype.kind == "c" and rounded and matrix.shape[1] >= len(matrix):
+            if abs(matrix[-1, len(matrix) - 1].imag) < 1e-5 * abs(matrix).max():
+                return True
     return False
 
 
