@@ -626,7 +626,10 @@ def test_half_products_add_as_is_asked_for(driver):
         assert (x @ x.t()).item() == 2048  # 2049 is not a float16
         assert driver.fake_cuda_last_product_half_sums() == 1
         assert (x.bfloat16() @ x.bfloat16().t()).item() == 4096
-        assert torch.addmm(torch.ones(1, 1, device="cuda").half(), x[:, :8], x.t()[:8], beta=2, alpha=3).item() == 26
+        assert (
+            torch.addmm(torch.ones(1, 1, device="cuda").half(), x[:, :8], x.t()[:8], beta=2, alpha=3).item()
+            == 26
+        )
         products.allow_fp16_accumulation = False
         x @ x.t()
         assert driver.fake_cuda_last_product_schemes() == 2

@@ -38,7 +38,9 @@ def waits(driver: ctypes.CDLL, op: Op) -> list[tuple[str, int]]:
                 boxed(op, map_tensors(lambda t: t.clone(), moved))  # plans and other buffers are created once
                 before = driver.fake_cuda_waits()
                 boxed(op, moved)
-            except TYPED_ERRORS:  # of NotImplementedError, too: the device has no kernel, or not for this dtype
+            except (
+                TYPED_ERRORS
+            ):  # of NotImplementedError, too: the device has no kernel, or not for this dtype
                 continue
             found.append((f"{dtype}: {sample.text}", driver.fake_cuda_waits() - before))
     with contextlib.suppress(*TYPED_ERRORS):  # kernels may have rejected values of samples
@@ -49,9 +51,7 @@ def waits(driver: ctypes.CDLL, op: Op) -> list[tuple[str, int]]:
 WITH_SAMPLES = [op for op in operators() if op.samples]
 
 
-@pytest.mark.parametrize(
-    "op", [pytest.param(op, id=op.name) for op in WITH_SAMPLES if not op.synchronises]
-)
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in WITH_SAMPLES if not op.synchronises])
 def test_no_other_operator_waits(driver: ctypes.CDLL, op: Op) -> None:
     seen = waits(driver, op)
     if not seen:

@@ -81,7 +81,12 @@ class Counted(Dataset):
 def pinned_meanwhile() -> list[bool]:
     """Return whether batches are pinned in another thread, and while the caller uses an earlier batch."""
     loader = DataLoader(
-        Counted(), 1, num_workers=2, transport="threads", pin_memory=True, collate_fn=lambda samples: Watched()
+        Counted(),
+        1,
+        num_workers=2,
+        transport="threads",
+        pin_memory=True,
+        collate_fn=lambda samples: Watched(),
     )
     batches = iter(loader)
     next(batches)

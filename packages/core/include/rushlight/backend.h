@@ -63,13 +63,13 @@ enum class Setting : int32_t {
     Tf32Convolutions,           // the same for convolutions; 1 by default
     Tf32Recurrent,              // the same for recurrent layers; 1 by default
     Fp16Accumulation,           // products of float16 matrices add in float16; 0 by default
-    Fp16SplitSums,              // several blocks may compute parts of the sums of such a product; 1 by default
-    BFloat16SplitSums,          // the same for bfloat16 matrices; 1 by default
-    LibraryConvolutions,        // convolutions may use a library of the vendor; 1 by default
-    TimedConvolutions,          // the library's candidates are timed, and the fastest is used; 0 by default
-    TimedCandidates,            // the maximum number of candidates that are timed, 0 for all; 10 by default
+    Fp16SplitSums,  // several blocks may compute parts of the sums of such a product; 1 by default
+    BFloat16SplitSums,  // the same for bfloat16 matrices; 1 by default
+    LibraryConvolutions,  // convolutions may use a library of the vendor; 1 by default
+    TimedConvolutions,  // the library's candidates are timed, and the fastest is used; 0 by default
+    TimedCandidates,  // the maximum number of candidates that are timed, 0 for all; 10 by default
     DeterministicConvolutions,  // only candidates that give the same results each time are used; 0 by default
-    DeterministicAlgorithms     // the same for all operators; 0 by default
+    DeterministicAlgorithms  // the same for all operators; 0 by default
 };
 
 /// A kernel of a device. The kernel queues its work on the stream `args->context->call->stream` of device

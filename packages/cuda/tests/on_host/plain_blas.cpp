@@ -197,7 +197,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     const auto number = [&](const void* at) {
         switch (product->compute) {
             case CUBLAS_COMPUTE_64F: return *static_cast<const double*>(at);
-            case CUBLAS_COMPUTE_16F: return double{static_cast<float>(*static_cast<const rushlight::Half*>(at))};
+            case CUBLAS_COMPUTE_16F:
+                return double{static_cast<float>(*static_cast<const rushlight::Half*>(at))};
             default: return double{*static_cast<const float*>(at)};
         }
     };

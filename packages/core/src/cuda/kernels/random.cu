@@ -122,8 +122,7 @@ void queue_uniform(const KernelArgs& args, const View& out, double from, double 
         queue_draw<4, float>(
             args, out,
             Mapped<UniformFloat, functors::Uniform<float>>{
-                {},
-                {static_cast<float>(from), static_cast<float>(to - from), static_cast<float>(largest)}});
+                {}, {static_cast<float>(from), static_cast<float>(to - from), static_cast<float>(largest)}});
 }
 
 /// Draws uniform or standard normal numbers, and applies `Map` to them. `Map` is constructed from the numbers a and b,
@@ -133,8 +132,8 @@ void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
     if (out.dtype == DType::Float64)
         queue_draw<2, double>(args, out, Mapped<Double, Map<double>>{{}, {a, b}});
     else
-        queue_draw<4, float>(
-            args, out, Mapped<Float, Map<float>>{{}, {static_cast<float>(a), static_cast<float>(b)}});
+        queue_draw<4, float>(args, out,
+                             Mapped<Float, Map<float>>{{}, {static_cast<float>(a), static_cast<float>(b)}});
 }
 
 /// Returns the tensor that an operator writes. Core passes it as the output, or as the first input.

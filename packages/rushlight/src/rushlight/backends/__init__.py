@@ -2,8 +2,8 @@
 
 Functions such as `mkl.is_available` report which of these libraries can be used. The following switches have
 an effect: `device_fallback`, `cpu.winograd`, `mkldnn.enabled`, `mha.set_fastpath_enabled`,
-`fp32_precision`, the attributes of `cuda.matmul`, `cudnn.allow_tf32`, `cudnn.fp32_precision` and those of
-`cudnn.conv` and `cudnn.rnn`, and the switches of attention (`cuda.enable_math_sdp` and others). The other switches can be set but have no effect, because most operators have one implementation per
+`fp32_precision`, the attributes of `cuda.matmul` and `cudnn`, and the switches of attention (`cuda.enable_math_sdp` and
+others). The other switches can be set but have no effect, because most operators have one implementation per
 device.
 
 `device_fallback` selects what happens if a device has no kernel for an operator. With "error", the default,
@@ -20,8 +20,8 @@ import sys
 from types import ModuleType
 
 import rushlight_core as core
-from rushlight_core import _settings
 from rushlight.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
+from rushlight_core import _settings
 
 __all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 

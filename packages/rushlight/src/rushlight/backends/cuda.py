@@ -103,7 +103,9 @@ class _Products:
         return self._reductions["bf16"][1]
 
     def _set_reduction(self, dtype: str, value: bool | Sequence[bool], setting: str) -> None:
-        given = [value] if isinstance(value, bool) else list(value) if isinstance(value, (list, tuple)) else []
+        given = (
+            [value] if isinstance(value, bool) else list(value) if isinstance(value, (list, tuple)) else []
+        )
         if not 1 <= len(given) <= 2 or not all(isinstance(each, bool) for each in given):
             raise TypeError(
                 f"backends.cuda.matmul.allow_{dtype}_reduced_precision_reduction: must be one or two bools, got {value!r}"

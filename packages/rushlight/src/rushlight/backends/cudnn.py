@@ -22,8 +22,8 @@ from types import ModuleType
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core import _settings
 from rushlight.backends._switches import set_switches, switched
+from rushlight_core import _settings
 
 enabled = True
 benchmark = False
