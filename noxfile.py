@@ -4,7 +4,8 @@
 Environments, build folders and caches are in .nox/, wheels in dist/. Environment variables:
 
 * RUSHLIGHT_ARCH: `native` (kernels for this machine only, the default here) or `portable` (as published);
-* RUSHLIGHT_SINCE=<commit>: `tests` runs only packages that have changed since then, and packages that depend on them;
+* RUSHLIGHT_SINCE=<commit>: `tests` runs only packages that have changed since then, and packages that depend on them, and
+  `cuda-functors` runs only if what it compiles has changed;
 * RUSHLIGHT_CCACHE=0: do not use ccache even if it is installed.
 """
 
@@ -626,6 +627,9 @@ def isolated(session: nox.Session) -> None:
 @nox.session(name="cuda-functors")
 def cuda_functors(session: nox.Session) -> None:
     """Compile every functor and reducer for a GPU, with the compiler of CUDA's packages; no GPU is needed."""
+    since = os.environ.get("RUSHLIGHT_SINCE")
+    if since and not GRAPH.kernels_changed_since(since):
+        session.skip(f"the sources of CUDA's kernels have not changed since {since}")
     install_tools(session, dependency_group("cuda-functors"))
     session.run("python", "tools/cuda_functors.py", *session.posargs)
 
@@ -672,10 +676,15 @@ def cuda_build(session: nox.Session) -> None:
 
 @nox.session(name="cuda-host")
 def cuda_host(session: nox.Session) -> None:
-    """Test the CUDA plug-in without CUDA: g++ compiles it, with a driver that emulates a device in host memory."""
+    """Test the CUDA plug-in without CUDA: g++ compiles it, with a driver that emulates a device in host memory.
+
+    One in three cases of parametrized tests runs. `-- --whole` runs all of them.
+    """
     package = GRAPH.apart["cuda"]
     install(session, builder(), [GRAPH["rushlight"]], requirements=package.extra("test"))
-    session.run(*PYTEST, f"--rootdir={package.folder}", str(package.folder / "tests"), *session.posargs)
+    sampled = ["-p", "rushlight_testing.sampling", "--every-case", "1" if "--whole" in session.posargs else "3"]
+    posargs = [argument for argument in session.posargs if argument != "--whole"]
+    session.run(*PYTEST, *sampled, f"--rootdir={package.folder}", str(package.folder / "tests"), *posargs)
 
 
 @nox.session(name="cuda-plans")

@@ -66,6 +66,19 @@ class Package:
         return self.pyproject["project"].get("optional-dependencies", {}).get(name, [])
 
 
+# What CUDA's compiler compiles, and what generates it.
+CUDA_SOURCES = (
+    "packages/core/src/cuda/",
+    "packages/core/src/ops/",
+    "packages/core/include/",
+    "packages/core/codegen/",
+    "packages/core/ops/",
+    "packages/cuda/",
+    "tools/cuda_functors.py",
+    "pyproject.toml",
+)
+
+
 class Graph:
     """All packages, keyed by their folder's name, in an order in which each package follows its dependencies.
 
@@ -122,22 +135,29 @@ class Graph:
                 waiting += self.ours(package.dependencies)
         return [package for short, package in self.packages.items() if short in wanted]
 
-    def changed_since(self, commit: str) -> set[str]:
-        """Return the packages changed since `commit`, and all packages whose tests the changes could affect.
-
-        A change outside packages/, docs/ and benchmarks/ may concern all of them.
-        """
+    def files_changed_since(self, commit: str) -> list[str]:
+        """Return the files that differ from `commit`, and files that are not committed."""
         diff = ["git", "-C", str(self.root), "diff", "--name-only", "--no-renames", commit]
         new = ["git", "-C", str(self.root), "ls-files", "--others", "--exclude-standard"]
-        files = [
+        return [
             line
             for command in (diff, new)
             for line in subprocess.run(
                 command, check=True, capture_output=True, text=True
             ).stdout.splitlines()
         ]
+
+    def kernels_changed_since(self, commit: str) -> bool:
+        """Return whether the sources from which CUDA's kernels are compiled differ from those of `commit`."""
+        return any(file.startswith(CUDA_SOURCES) for file in self.files_changed_since(commit))
+
+    def changed_since(self, commit: str) -> set[str]:
+        """Return the packages changed since `commit`, and all packages whose tests the changes could affect.
+
+        A change outside packages/, docs/ and benchmarks/ may concern all of them.
+        """
         changed: set[str] = set()
-        for file in files:
+        for file in self.files_changed_since(commit):
             top, _, rest = file.partition("/")
             if top == "packages":
                 changed.add(rest.partition("/")[0])

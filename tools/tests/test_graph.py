@@ -114,6 +114,31 @@ def test_what_a_change_concerns(repository: Path, file: str, expected: set[str])
     assert Graph(repository).changed_since("HEAD") == expected
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize(
+    ("file", "changed"),
+    [
+        ("packages/core/src/ops/functors/x.h", True),
+        ("packages/core/src/ops/reducers/x.h", True),
+        ("packages/core/src/cuda/kernels/x.cu", True),
+        ("packages/core/src/cpu/x.cpp", False),
+        ("docs/x.md", False),
+    ],
+)
+def test_what_cuda_compiles(repository: Path, file: str, changed: bool) -> None:
+    git = ["git", "-C", str(repository), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
+        subprocess.run([*git, *command], check=True)
+    assert not Graph(repository).kernels_changed_since("HEAD")
+    path = repository / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    assert Graph(repository).kernels_changed_since("HEAD") == changed
+    for command in (["add", "-A"], ["commit", "-qm", "change"]):
+        subprocess.run([*git, *command], check=True)
+    assert Graph(repository).kernels_changed_since("HEAD~1") == changed
+
+
 def test_this_repository_pins_its_parts() -> None:
     graph = Graph(ROOT)
     pins = {requirement_name(text): text for text in graph["rushlight"].dependencies}
