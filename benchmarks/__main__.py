@@ -24,6 +24,10 @@ SUITES = {
     "processes": ("processes", "queues, loaders and training in several processes"),
     "branches": ("branches", "a backward pass through independent branches on two threads"),
     "queueing": ("queueing", "an add that is queued on a device, beside an add on the CPU"),
+    "null-launches": (
+        "null_launches",
+        "an add queued on CUDA with launches that return at once, and the search for a device",
+    ),
     "threads": ("threads", "models in threads of one process"),
     "programs": (
         "programs",

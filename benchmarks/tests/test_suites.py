@@ -26,6 +26,7 @@ from benchmarks.suites import (
     checkpoints,
     imports,
     micro,
+    null_launches,
     processes,
     profiler,
     programs,
@@ -598,6 +599,27 @@ def test_queueing_compares_the_devices_of_each_process(monkeypatch: pytest.Monke
     assert result["ratio"]["median"] == 1.6
     assert "not met" in queueing.render(result)
     assert "not met" not in queueing.render(result | {"target": 1.6})
+
+
+def test_null_launches_compares_with_the_meta_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    repeats = iter([{"peer": 1000.0, "cuda": cuda} for cuda in (400.0, 450.0, 490.0, 530.0, 900.0)])
+    monkeypatch.setattr(process, "fresh", lambda *_: next(repeats))
+    monkeypatch.setattr(null_launches, "build", lambda folder: folder / "plugin.so")
+    asked: list[bool] = []
+
+    def ask(options: Options, installed: Path | None) -> dict[str, float]:
+        if installed is not None:
+            assert (installed / "rushlight_cuda" / "__init__.py").exists()
+        asked.append(installed is not None)
+        return {"wall": 12.0 if installed else 5.0, "cpu": 3.0}
+
+    monkeypatch.setattr(null_launches, "ask", ask)
+    result = null_launches.run(parse(["null-launches"])[1])
+    assert result["ratio"]["median"] == 0.49
+    assert asked == [False] * 25 + [True] * 25
+    text = null_launches.render(result)
+    assert text.count("not met") == 1
+    assert null_launches.render(result | {"target": 0.4}).count("not met") == 2
 
 
 def test_a_thread_beside_runs_until_the_scope_ends() -> None:
