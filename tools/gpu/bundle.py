@@ -2,8 +2,7 @@
 
     nox -s gpu-bundle        with the Python version that the machine has, such as `python3.12 noxfile.py -s gpu-bundle`
 
-The wheels of rushlight are those in dist/. PyTorch, the libraries of CUDA and SciPy are large and must be installed on the
-machine.
+The wheels of rushlight are those in dist/. PyTorch and the libraries of CUDA are large and must be installed on the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 from pathlib import Path
 
 # Packages that the suites import in addition to rushlight's.
-REQUIREMENTS = ("numpy>=1.26", "pytest>=8", "PyYAML>=6", "hypothesis>=6")
+REQUIREMENTS = ("numpy>=1.26", "pytest>=8", "PyYAML>=6", "hypothesis>=6", "scikit-learn>=1.4")
 
 
 def fill(folder: Path, wheels: list[Path], python: str = sys.executable) -> list[Path]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from gpu import plugin
 
+TARGET = 0.5
 ROUNDS, CALLS, LARGE_CALLS = 25, 200, 20
 
 
@@ -109,6 +110,13 @@ def measure(
     return figures
 
 
+def verdict(figures: dict[str, dict[str, float]]) -> str:
+    """Return how many operators are queued in at most TARGET of PyTorch's time."""
+    compared = [times for times in figures.values() if "torch" in times]
+    within = sum(times["rushlight"] <= TARGET * times["torch"] for times in compared)
+    return f"{within} of {len(compared)} operators are queued in at most {TARGET} of PyTorch's time"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -127,6 +135,7 @@ def main() -> None:
     except ImportError:
         print("PyTorch is not there")
     figures = {"queueing, us": measure(libraries, small, queued)}
+    print(verdict(figures["queueing, us"]))
     if not given.small_only and not given.plugin:
         figures["computing, us"] = measure(libraries, large, computed)
     if given.json:

@@ -63,6 +63,12 @@ def stages(python: str, out: Path, note: str, plugin: Path | None, every: int) -
         ),
         Stage("samples", (python, *record, *(("--backend", str(plugin)) if plugin else ())), 200),
     ]
+    tiny = ("--tiny",) if plugin else ()
+    for task, seconds in (("resnet50", 45), ("gpt", 30), ("digits", 30)):
+        command = (python, "-P", "-m", "gpu.training", task, *tiny, *attach)
+        found.append(Stage(task, command, 120 if plugin else seconds))
+    sparse = ("--every", str(60 * every))
+    found.append(Stage("sanitizer", (python, "-P", "-m", "gpu.sanitizer", *sparse, *attach), 120))
     for suite in SUITES:
         package = suite.partition("/")[0]
         folder = f"packages/{package}"
@@ -76,7 +82,7 @@ def install(bundle: Path, folder: Path) -> str:
     python = str(folder / "bin" / "python")
     ours = sorted(bundle.glob("rushlight*.whl"))
     pip = [python, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(bundle)]
-    subprocess.run([*pip, "pytest", "PyYAML", "hypothesis", "numpy"], check=True)
+    subprocess.run([*pip, "pytest", "PyYAML", "hypothesis", "numpy", "scikit-learn"], check=True)
     # CUDA's libraries are taken from the machine; another framework may have installed them.
     subprocess.run([*pip, "--no-deps", *map(str, ours)], check=True)
     return python
@@ -98,7 +104,8 @@ def run_stage(stage: Stage, out: Path, left: float) -> dict[str, object]:
     """Run one stage and return how it ended: "passed", "failed" or "time"."""
     limit = min(stage.seconds, left)
     started = time.monotonic()
-    path = os.pathsep.join([str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    folders = [str(ROOT / "tools"), str(ROOT)]  # the stages use benchmarks.table1, too
+    path = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
     with open(out / f"{stage.name}.log", "w") as log:
         try:
             status: int | None = subprocess.run(

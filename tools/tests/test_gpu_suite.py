@@ -26,7 +26,9 @@ def test_a_stage_ends_with_the_whole() -> None:
 
 
 def test_stages_run_files_that_are_there() -> None:
-    for stage in stages("python", Path("out"), "a GPU", Path("plugin.so"), 3):
+    found = stages("python", Path("out"), "a GPU", Path("plugin.so"), 3)
+    assert {"resnet50", "gpt", "digits", "sanitizer"} <= {stage.name for stage in found}
+    for stage in found:
         named = [word for word in stage.command if word.startswith(("packages/", "tools/"))]
         modules = [word.replace(".", "/") + ".py" for word in stage.command if word.startswith("gpu.")]
         paths = [ROOT / word for word in named] + [ROOT / "tools" / module for module in modules]

@@ -131,7 +131,12 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     if not _is_usable():
         return {}
     known = core.devices.memory_stats(_device(device))
-    stats = {"num_alloc_retries": known["retry_count"], "num_ooms": known["failure_count"]}
+    stats = {
+        "num_alloc_retries": known["retry_count"],
+        "num_ooms": known["failure_count"],
+        "num_device_alloc": known["map_count"],
+        "num_device_free": known["unmap_count"],
+    }
     for name in ("allocated_bytes", "active_bytes", "reserved_bytes"):
         stats |= {f"{name}.all.current": known[name], f"{name}.all.peak": known[name + "_peak"]}
     return stats
