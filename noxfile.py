@@ -682,7 +682,12 @@ def cuda_host(session: nox.Session) -> None:
     """
     package = GRAPH.apart["cuda"]
     install(session, builder(), [GRAPH["rushlight"]], requirements=package.extra("test"))
-    sampled = ["-p", "rushlight_testing.sampling", "--every-case", "1" if "--whole" in session.posargs else "3"]
+    sampled = [
+        "-p",
+        "rushlight_testing.sampling",
+        "--every-case",
+        "1" if "--whole" in session.posargs else "3",
+    ]
     posargs = [argument for argument in session.posargs if argument != "--whole"]
     session.run(*PYTEST, *sampled, f"--rootdir={package.folder}", str(package.folder / "tests"), *posargs)
 

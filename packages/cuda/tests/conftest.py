@@ -18,7 +18,7 @@ import pytest
 import rushlight_core as core
 
 sys.path.insert(0, str(Path(__file__).parent))
-from host_plugin import build
+from host_plugin import CUDNN, build
 
 
 @pytest.fixture

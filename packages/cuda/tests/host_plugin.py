@@ -63,7 +63,8 @@ def build(folder: Path, operators: str | None = None, optimised: bool = False) -
         # Files of kernels in src/cuda/kernels only queue their own operators.
         level = ["-O2"] if optimised and source.parent != CORE / "src" / "cuda" / "kernels" else []
         subprocess.run(
-            [*launcher, compiler, *FLAGS, *level, *more, *include, "-c", str(source), "-o", str(made)], check=True
+            [*launcher, compiler, *FLAGS, *level, *more, *include, "-c", str(source), "-o", str(made)],
+            check=True,
         )
         return str(made)
 
