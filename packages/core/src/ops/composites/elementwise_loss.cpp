@@ -33,6 +33,11 @@ Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
                           : ops::sum(losses, std::nullopt, false, std::nullopt);
 }
 
+void check_real(const char* op, const char* argument, const Tensor& t) {
+    RL_CHECK(!t.defined() || !is_complex(t.dtype()), throw_runtime, "%s(%s): must be real, got dtype %s", op,
+             argument, name(t.dtype()));
+}
+
 Tensor difference(const char* op, const Tensor& input, const Tensor& target) {
     broadcast_shapes(op, "input", input.sizes(), "target", target.sizes());  // an error names the loss
     return ops::sub(input, target);
@@ -75,6 +80,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, 
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             int64_t reduction) {
+    check_real("binary_cross_entropy", "target", target);
+    check_real("binary_cross_entropy", "weight", weight);
     check_elements(
         "binary_cross_entropy", "input", input, Required::Probability,
         "use binary_cross_entropy_with_logits, which applies the sigmoid itself, for other inputs");
