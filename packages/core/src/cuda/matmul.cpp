@@ -69,7 +69,7 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     if (!is_floating(out.dtype))
         return queue_plain_product(args, out, a, b, b_transposed, input, given_beta, given_alpha);
     const double beta = real_number(given_beta), alpha = real_number(given_alpha);
-    const int64_t k = a.sizes[a.ndim - 1];
+    const int64_t k = alpha == 0 ? 0 : a.sizes[a.ndim - 1];  // zero times an infinite product would be NaN
     if (input && beta != 0) queue_broadcast(out, *input, args.context);
     if (k == 0 && (!input || beta == 0)) return queue_zeros(out, args.context);
     Product p;

@@ -106,8 +106,9 @@ void queue(const KernelArgs& args, const View& out, const View& a, const View& b
     p.count = out.ndim == 3 ? out.sizes[0] : 1;
     p.m = out.sizes[out.ndim - 2];
     p.n = out.sizes[out.ndim - 1];
-    p.k = a.sizes[a.ndim - 1];
     p.alpha = as_factor<T>(alpha);
+    p.k =
+        static_cast<bool>(p.alpha) ? a.sizes[a.ndim - 1] : 0;  // zero times an infinite product would be NaN
     p.beta = as_factor<T>(beta);
     const int64_t tiles =
         p.count * ((p.m + kTileWidth - 1) / kTileWidth) * ((p.n + kTileWidth - 1) / kTileWidth);
