@@ -577,6 +577,7 @@ def test_tf32_is_asked_for(driver):
 def test_fp32_precision_is_asked_for(driver):
     """The precision of an operator is its own choice, that of the module above it, or that of all backends."""
     backends = torch.backends
+    backends.cudnn.enabled = False  # the driver records only products
     x, image, weight = (torch.randn(*shape, device="cuda") for shape in ((8, 8), (1, 2, 4, 4), (3, 2, 3, 3)))
     gates = torch.nn.LSTM(3, 4, device="cuda")
 
@@ -608,12 +609,16 @@ def test_fp32_precision_is_asked_for(driver):
         assert backends.cuda.matmul.fp32_precision == "ieee"
         assert seen() == [0, 0, 0]
         assert torch.get_float32_matmul_precision() == "highest"
-    finally:
         backends.fp32_precision = backends.cudnn.fp32_precision = "none"
         backends.cudnn.allow_tf32 = False
         backends.cudnn.allow_tf32 = True
         torch.set_float32_matmul_precision("highest")
-    assert seen() == [0, 1, 1]
+        assert seen() == [0, 1, 1]
+    finally:
+        backends.fp32_precision = backends.cudnn.fp32_precision = "none"
+        backends.cudnn.allow_tf32 = True
+        backends.cudnn.enabled = True
+        torch.set_float32_matmul_precision("highest")
 
 
 def test_half_products_add_as_is_asked_for(driver):

@@ -179,6 +179,9 @@ _SETTINGS = {
 class _Switches(ModuleType):
     """The type of the module `backends.cudnn`. Assigning to a switch also sets the setting that devices read."""
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), "allow_tf32", "fp32_precision"})
+
     @property
     def allow_tf32(self) -> bool:
         return _settings.fp32_precision("conv") == "tf32"
