@@ -33,7 +33,7 @@ CASES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] =
 # The largest error, relative to the largest element. TF32 and bfloat16 have 10 and 7 bits of mantissa.
 TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 TF32 = 1e-2
-FLAGS: dict[str, dict[str, bool]] = {
+FLAGS: dict[str, dict[str, Any]] = {
     "own kernels": {"enabled": False, "allow_tf32": False},
     "recommended": {"enabled": True, "allow_tf32": False},
     "tf32": {"enabled": True, "allow_tf32": True},
