@@ -287,7 +287,7 @@ def operators() -> list[Any]:
 
     Example:
         >>> [op.name for op in operators() if op.family == "ctc" and op.samples]
-        ['ctc_loss', '_ctc_loss', '_ctc_loss_backward']
+        ['ctc_loss', 'ctc_loss.lists', '_ctc_loss', '_ctc_loss_backward']
     """
     from rushlight_core.codegen.loader import load_ops
 
