@@ -49,7 +49,7 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 
 // --- Streams: queues that one thread executes, up to the work that a caller waits for ----------------
 
-/// A mutex that is acquired by a single atomic exchange if it is free. Every call holds it briefly. The thread that
+/// A mutex that is acquired by one atomic operation if it is free. Every call holds it briefly. The thread that
 /// runs the work holds it for longer, so threads that wait sleep between their attempts. The thread that runs the work
 /// may acquire the mutex again: a kernel that imports LAPACK through Python may start a garbage collection, which
 /// releases tensors.
@@ -57,26 +57,23 @@ class Lock {
   public:
     void lock() {
         [[gnu::tls_model("initial-exec")]] thread_local const char thread = 0;
-        if (owner_.load(std::memory_order_relaxed) == &thread) {
-            ++again_;
-            return;
-        }
-        for (int tries = 0; taken_.exchange(true, std::memory_order_acquire); ++tries)
+        for (int tries = 0;; ++tries) {
+            const char* owner = nullptr;
+            if (owner_.compare_exchange_strong(owner, &thread, std::memory_order_acquire)) return;
+            if (owner == &thread) {
+                ++again_;
+                return;
+            }
             if (tries > 20) std::this_thread::sleep_for(std::chrono::microseconds(20));
-        owner_.store(&thread, std::memory_order_relaxed);
+        }
     }
     void unlock() {
-        if (again_) {
-            --again_;
-            return;
-        }
-        owner_.store(nullptr, std::memory_order_relaxed);
-        taken_.store(false, std::memory_order_release);
+        if (again_) --again_;
+        else owner_.store(nullptr, std::memory_order_release);
     }
 
   private:
-    std::atomic<bool> taken_{false};
-    std::atomic<const char*> owner_{nullptr};
+    std::atomic<const char*> owner_{nullptr};  // the address of a variable of the thread that holds the mutex
     int again_ = 0;  // further acquisitions by the owner
 };
 
@@ -116,7 +113,7 @@ class Tasks {
     }
 
   private:
-    static constexpr size_t kRoom = 480, kPerChunk = 64;
+    static constexpr size_t kRoom = 352, kPerChunk = 64;
     struct Record {
         void (*run)(void* room);
         alignas(std::max_align_t) unsigned char room[kRoom];
@@ -276,15 +273,12 @@ class Queue {
     std::thread worker_;
 };
 
-// Never destroyed, since the worker thread and the storages of static tensors outlive main().
-Queue& queue() {
-    static Queue* instance = new Queue;
-    return *instance;
-}
-ToyDevice& device(int32_t index) {
-    static auto* devices = new ToyDevice[kDevices];
-    return devices[index];
-}
+// Made by `init`. Never destroyed, since the worker thread and the storages of static tensors outlive main().
+Queue* the_queue = nullptr;
+ToyDevice* devices = nullptr;
+
+Queue& queue() { return *the_queue; }
+ToyDevice& device(int32_t index) { return devices[index]; }
 Stream* stream_of(int32_t index, void* stream) {
     return stream ? static_cast<Stream*>(stream) : device(index).default_stream.get();
 }
@@ -561,26 +555,33 @@ struct Kept {
     explicit Kept(const KernelArgs& given)
         : args(given), call(*given.context->call), random(given.context->random) {
         const int tensors = given.num_outputs + given.num_inputs;
+        const View* const first = given.tensors;
+        const auto like_first = [first](const View& v) {  // true for all operands of most pointwise calls
+            return &v != first && v.sizes == first->sizes && v.strides == first->strides;
+        };
         // In units of int64_t.
         size_t length = (tensors * sizeof(View) + given.num_params * sizeof(Param)) / sizeof(int64_t);
-        for (int i = 0; i < tensors; ++i)
-            length += given.tensors[i].defined() ? 2 * static_cast<size_t>(given.tensors[i].ndim) : 0;
+        for (int i = 0; i < tensors; ++i) {
+            const View& v = given.tensors[i];
+            if (v.defined() && !like_first(v)) length += 2 * static_cast<size_t>(v.ndim);
+        }
         for (int i = 0; i < given.num_params; ++i) length += behind(given.params[i]);
         if (length > std::size(room)) large.reset(new int64_t[length]);
         int64_t* const start = large ? large.get() : room;
         auto* views = reinterpret_cast<View*>(start);
         auto* params = reinterpret_cast<Param*>(views + tensors);
         auto* next = reinterpret_cast<int64_t*>(params + given.num_params);
+        const int64_t *sizes = nullptr, *strides = nullptr;  // the copies of the first tensor's
         for (int i = 0; i < tensors; ++i) {
             View& v = views[i] = given.tensors[i];
             if (!v.defined()) continue;
-            if (i > 0 && v.sizes == given.tensors[0].sizes && v.strides == given.tensors[0].strides) {
-                v.sizes = views[0].sizes;
-                v.strides = views[0].strides;
-                continue;
+            const bool again = like_first(given.tensors[i]);
+            v.sizes = again ? sizes : take(next, v.sizes, v.ndim);
+            v.strides = again ? strides : take(next, v.strides, v.ndim);
+            if (i == 0) {
+                sizes = v.sizes;
+                strides = v.strides;
             }
-            v.sizes = take(next, v.sizes, v.ndim);
-            v.strides = take(next, v.strides, v.ndim);
         }
         for (int i = 0; i < given.num_params; ++i) {
             Param& p = params[i] = given.params[i];
@@ -613,7 +614,7 @@ struct Kept {
     DeviceCall call;
     PhiloxKey random;
     std::unique_ptr<int64_t[]> large;  // views and parameters that do not fit into `room`
-    int64_t room[40];  // views and parameters of most calls; larger records would miss the cache more often
+    int64_t room[24];  // views and parameters of most calls; larger records would miss the cache more often
 };
 static_assert(sizeof(View) % sizeof(int64_t) == 0 && sizeof(Param) % sizeof(int64_t) == 0);
 
@@ -674,6 +675,10 @@ BackendStatus kernel(const char* name, uint64_t hash, KernelPart part, BackendKe
 BackendStatus probe(const HostTable*) { return BackendStatus::Ok; }
 BackendStatus init(const HostTable* table) {
     host = table;
+    if (!the_queue) {
+        the_queue = new Queue;
+        devices = new ToyDevice[kDevices];
+    }
     DeviceAllocator* allocator = nullptr;
     return host->create_allocator ? host->create_allocator(last_device, &driver, &allocator)
                                   : BackendStatus::Ok;
