@@ -67,4 +67,17 @@ void hardtanh(const char* op, const Tensor& input, Scalar min_val, Scalar max_va
              max_val.to<double>());
 }
 
+void norm_dtype(const char* op, const Tensor& input, DType dtype) {
+    const DType own = input.dtype();
+    RL_CHECK(is_differentiable(dtype), throw_runtime,
+             "%s(dtype): must be a floating or complex dtype, got %s", op, name(dtype));
+    RL_CHECK(is_complex(dtype) == is_complex(own), throw_runtime,
+             "%s(dtype): must be %s for a %s input, got %s for %s", op, is_complex(own) ? "complex" : "real",
+             is_complex(own) ? "complex" : "real", name(dtype), name(own));
+    RL_CHECK(promote(own, dtype) == dtype, throw_runtime,
+             "%s(dtype): must represent all numbers of the input's dtype, got %s for %s\n"
+             "hint: convert the input first",
+             op, name(dtype), name(own));
+}
+
 }  // namespace rushlight::checks

@@ -1,4 +1,4 @@
-// Checks of the arguments of pointwise operators before the computation. The engine itself checks that the dtype has a loop.
+// Checks of arguments before the computation. For pointwise operators, the engine itself checks that the dtype has a loop.
 // `op` is the name of the operator in errors.
 #pragma once
 
@@ -22,5 +22,9 @@ void heaviside(const char* op, const Tensor& input, const Tensor& values);
 void softshrink(const char* op, const Tensor& input, Scalar lambd);
 /// Raises RuntimeError if the input is uint8 and a limit is negative.
 void hardtanh(const char* op, const Tensor& input, Scalar min_val, Scalar max_val);
+/// Raises RuntimeError if `dtype`, the dtype in which a norm is computed, is not a floating or complex dtype to which the
+/// input can be converted without loss: a real dtype for real inputs, a complex dtype for complex inputs. Integers can be
+/// converted to every real dtype.
+void norm_dtype(const char* op, const Tensor& input, DType dtype);
 
 }  // namespace rushlight::checks

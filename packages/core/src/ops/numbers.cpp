@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "ops/copying.h"
+#include "rushlight/batched.h"
 #include "rushlight/error.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/to.h"
 
 namespace rushlight {
@@ -66,6 +68,13 @@ Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
     if (fits_integer(value, t) || t == DType::UInt64) return Scalar(n);
     if (!is_unsigned || n < -((int64_t{1} << bits) - 1) || n >= 0) fail();
     return Scalar(n & ((int64_t{1} << bits) - 1));
+}
+
+Tensor element_tensor(const char* op, const char* argument, const Tensor& value, DType t) {
+    if (value.dtype() == t) return value;
+    if (value.device().type == DeviceType::CPU && !is_batched(value))
+        element_of(op, argument, value_of(value), t);  // raises if the number does not fit
+    return ops::_to_copy(value, t);
 }
 
 Scalar fill_element(Scalar value, DType t) {

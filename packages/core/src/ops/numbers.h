@@ -16,6 +16,10 @@ double largest_number(DType t);
 /// dtype, or if it has an imaginary part and `t` is not complex.
 Scalar element_of(const char* op, const char* argument, Scalar value, DType t);
 
+/// Converts a 0-d tensor to dtype `t`. Raises like element_of for a tensor on the CPU, whose number can be read without
+/// waiting; the number of a tensor on another device is converted as in a copy.
+Tensor element_tensor(const char* op, const char* argument, const Tensor& value, DType t);
+
 /// Converts like element_of, for `fill_` and similar functions: values beyond the range of half precision become infinite.
 Scalar fill_element(Scalar value, DType t);
 

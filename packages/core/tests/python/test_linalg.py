@@ -443,3 +443,42 @@ def test_columns_are_solved_as_if_alone(n: int, dtype: rl.dtype) -> None:
     assert rl.allclose(
         rl.linalg.inv(a) @ a, rl.eye(n, dtype=dtype).expand(2, -1, -1), rtol=bound * 10, atol=bound * 10
     )
+
+
+_NORMS = [
+    lambda x, dtype: rl.linalg.vector_norm(x, dtype=dtype),
+    lambda x, dtype: rl.linalg.vector_norm(x, 1, dtype=dtype),
+    lambda x, dtype: rl.linalg.matrix_norm(x, dtype=dtype),
+    lambda x, dtype: rl.linalg.matrix_norm(x, 2, dtype=dtype),
+    lambda x, dtype: rl.linalg.norm(x, dtype=dtype),
+    lambda x, dtype: rl.norm(x, 2, dtype=dtype),
+    lambda x, dtype: rl.norm(x, 1, dtype=dtype),
+]
+
+
+@pytest.mark.parametrize("norm", _NORMS)
+def test_norms_are_real_and_computed_in_the_dtype(norm: Any) -> None:
+    """The dtype of a norm of complex numbers is complex, and the result is real."""
+    x = rl.full((2, 2), 2.0**-30, dtype=rl.float32)
+    wide = norm(x, rl.float64)
+    assert wide.dtype == rl.float64
+    assert rl.equal(wide, norm(x.double(), None))
+    z = rl.complex(x, 2 * x)
+    assert norm(z, rl.complex128).dtype == rl.float64
+    assert rl.equal(norm(z, rl.complex128), norm(z.to(rl.complex128), None))
+    assert norm(z, rl.complex64).dtype == rl.float32
+
+
+@pytest.mark.parametrize("norm", _NORMS)
+def test_norms_refuse_dtypes_that_lose_the_input(norm: Any) -> None:
+    x = rl.ones(2, 2)
+    for given, dtype in [
+        (x, rl.complex64),
+        (x, rl.int32),
+        (x, rl.float16),
+        (x.double(), rl.float32),
+        (x.to(rl.complex64), rl.float32),
+        (x.to(rl.complex128), rl.complex64),
+    ]:
+        with pytest.raises(RuntimeError, match="dtype"):
+            norm(given, dtype)

@@ -1,9 +1,9 @@
 // Out-of-place writes of slices by index: each copies the input and then writes in place.
 #include "bodies/index_select.h"
 #include "ops/fresh.h"
+#include "ops/numbers.h"
 #include "ops/views.h"
 #include "rushlight/ops/_scatter_reduce_.h"
-#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/expand.h"
@@ -19,7 +19,6 @@ namespace rushlight::composites {
 namespace {
 
 Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
-Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
 
 // Expands the index of slices to one index for each element of `source`.
 Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
@@ -64,7 +63,8 @@ Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index,
     if (!shape.empty()) shape[static_cast<size_t>(d)] = input.sizes()[d];
     const Tensor nowhere = ops::zeros(shape, DType::Bool, input.device());
     const Tensor mask = ops::index_fill(nowhere, dim, index, Scalar(true));
-    return ops::copy_(input, ops::where(mask, as(value, input.dtype()), input));
+    return ops::copy_(input,
+                      ops::where(mask, element_tensor("index_fill_", "value", value, input.dtype()), input));
 }
 Tensor index_fill_tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     return fresh(index_fill__tensor(row_major_copy(input), dim, index, value));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "bodies/linalg.h"
+#include "ops/checks.h"
 #include "ops/fresh.h"
 #include "ops/views.h"
 #include "rushlight/batched.h"
@@ -72,9 +73,7 @@ void check_pair(const char* op, const Tensor& input, IntList dim, int64_t* pair)
 // Returns the input of a norm in the dtype in which the norm is computed.
 Tensor converted(const char* op, const Tensor& input, std::optional<DType> dtype) {
     check_floating(op, input);
-    RL_CHECK(!dtype || !is_complex(input.dtype()) || is_complex(*dtype), throw_runtime,
-             "linalg.%s(dtype): must be complex for a complex input, got %s", op,
-             name(dtype.value_or(input.dtype())));
+    if (dtype) checks::norm_dtype((std::string("linalg.") + op).c_str(), input, *dtype);
     return dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input;
 }
 

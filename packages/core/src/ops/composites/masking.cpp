@@ -4,8 +4,6 @@
 #include "ops/broadcasting.h"
 #include "ops/fresh.h"
 #include "ops/numbers.h"
-#include "rushlight/batched.h"
-#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
@@ -26,21 +24,18 @@ namespace rushlight::composites {
 namespace {
 
 Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
-Scalar converted(Scalar value, DType t) { return element_of("masked_fill", "value", value, t); }
 
 }  // namespace
 
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar& value) {
     RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_fill(mask): must be a bool tensor, got %s",
              name(mask.dtype()));
-    if (!value.is_tensor()) return ops::where(mask, converted(value.scalar(), input.dtype()), input);
+    if (!value.is_tensor())
+        return ops::where(mask, element_of("masked_fill", "value", value.scalar(), input.dtype()), input);
     RL_CHECK(value.tensor().dim() == 0, throw_runtime,
              "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.tensor().sizes()).c_str());
-    if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
-    if (value.tensor().device().type == DeviceType::CPU && !is_batched(value.tensor()))
-        converted(value_of(value.tensor()), input.dtype());  // raises if the value does not fit
-    return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
+    return ops::where(mask, element_tensor("masked_fill", "value", value.tensor(), input.dtype()), input);
 }
 
 std::vector<Tensor> where_indices(const Tensor& condition) { return ops::nonzero(condition, true); }

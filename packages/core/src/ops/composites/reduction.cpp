@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "bodies/reduction.h"
+#include "ops/checks.h"
 #include "ops/views.h"
 #include "rushlight/ops/_norm2.h"
 #include "rushlight/ops/_p_norm.h"
@@ -110,13 +111,15 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
              "norm(input): needs a floating-point tensor, got %s\n"
              "hint: pass dtype, or convert the input first",
              name(computed));
-    RL_CHECK(is_complex(computed) || !is_complex(input.dtype()), throw_runtime,
-             "norm(dtype): must be complex for a complex input, got %s", name(computed));
+    if (dtype) checks::norm_dtype("norm", input, *dtype);
     double power = p.to<double>();
     check_elements(input, power, dim);
     const bool single = power != 0 && reduces_single_elements(input, dim);  // whose powers could overflow
-    if (power == 2 && !single) return ops::_norm2(input, dim, keepdim, dtype);
     if (is_complex(computed)) computed = real_dtype(computed);
+    if (power == 2 && !single) {
+        if (!dtype || !is_complex(*dtype)) return ops::_norm2(input, dim, keepdim, dtype);
+        return ops::_norm2(ops::_to_copy(input, *dtype), dim, keepdim, std::nullopt);
+    }
     if (power == 0) return ops::sum(ops::ne(input, Scalar(0)), dim, keepdim, computed);
     // Integers are converted first, because a signed dtype cannot represent the magnitude of its smallest integer.
     const Tensor converted = dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input;
