@@ -76,6 +76,16 @@ def p_norm(x: Array, p: float, dim: Any, keepdim: bool) -> Any:
     return np.sum(magnitude**p, axis=axis, keepdims=keepdim) ** (1 / p)
 
 
+def erfcx_slope(x: Array) -> Array:
+    """Return the derivative of erfcx, for positive x from a confluent hypergeometric function (DLMF 7.18.10)."""
+    from scipy import special
+
+    x = np.asarray(x, np.float64)
+    right = -special.hyperu(1, 0.5, np.square(np.clip(x, 0, 1e150))) / np.sqrt(np.pi)
+    left = 2 * np.minimum(x, 0) * special.erfcx(np.minimum(x, 0)) - 2 / np.sqrt(np.pi)
+    return np.where(x < 0, left, right)
+
+
 def finite_difference(f: Callable[[Array], Array], x: Array) -> Array:
     """Return the derivative of f at x, by central differences."""
     step = 1e-6

@@ -26,6 +26,7 @@ RL_SPECIAL_FUNCTION(SpecialScaledModifiedBesselK0, math::k0e)
 RL_SPECIAL_FUNCTION(SpecialScaledModifiedBesselK1, math::k1e)
 RL_SPECIAL_FUNCTION(SpecialAiryAi, math::airy_ai)
 RL_SPECIAL_FUNCTION(AiryAiPrime, math::airy_ai_prime)
+RL_SPECIAL_FUNCTION(ErfcxSlope, math::erfcx_slope)
 #undef RL_SPECIAL_FUNCTION
 
 // Functions with an overload for float.

@@ -57,6 +57,16 @@ RL_SPECIAL double erfcx(double x) {
     return x < 0 ? 2 * exp_square(x) - positive : positive;
 }
 
+/// The derivative of erfcx, 2 x erfcx(x) - 2 / sqrt(pi). For large x both terms are nearly equal, so the asymptotic
+/// series is used (DLMF 7.12.1).
+RL_SPECIAL double erfcx_slope(double x) {
+    if (x < 12) return 2 * x * erfcx(x) - 1.1283791670955126;
+    const double t = 0.5 / (x * x);
+    double sum = 1;
+    for (int k = 25; k >= 3; k -= 2) sum = 1 - k * t * sum;
+    return -0.5641895835477563 / x / x * sum;
+}
+
 /// The normal distribution function.
 RL_HD inline double ndtr(double x) { return 0.5 * erfc(-x * kRootHalf); }
 
