@@ -12,9 +12,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <random>
 #include <unordered_map>
 
 #include "encoding.h"
@@ -265,6 +267,31 @@ void write_all(int fd, const void* data, size_t size, const std::string& path) {
     }
 }
 
+// Returns the path of the file that `path` names. A symbolic link is followed, so that the link is kept and its target is
+// replaced. A device or a pipe cannot be replaced by a file.
+std::string replaceable(const std::string& path) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return path;
+    RL_CHECK(!S_ISDIR(info.st_mode), throw_runtime, "program: cannot write '%s': %s", path.c_str(),
+             std::strerror(EISDIR));
+    RL_CHECK(S_ISREG(info.st_mode), throw_runtime, "program: cannot write '%s': it is not a regular file",
+             path.c_str());
+    const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), std::free);
+    if (!resolved) fail_system("cannot write", path);
+    return resolved.get();
+}
+
+// Creates a file with a new name in the folder of `target`, and returns its descriptor. `path` is the name in errors.
+int create_beside(const std::string& target, const std::string& path, std::string& fresh) {
+    std::random_device random;
+    for (;;) {
+        fresh = target + "." + std::to_string(random());
+        const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) return fd;
+        if (errno != EEXIST) fail_system("cannot write", path);
+    }
+}
+
 }  // namespace
 
 Contents read_file(const std::string& path) {
@@ -305,16 +332,13 @@ void write_file(const Graph& graph, TensorList constants, const std::string& pat
     const Layout layout = lay_out(graph, constants);
     // A new file is written first and then renamed. So a program that uses the mapped old file can continue, and a
     // failure leaves the old file intact.
-    std::string fresh = path + ".XXXXXX";
-    Descriptor file{::mkostemp(fresh.data(), O_CLOEXEC)};
-    if (file.fd < 0) fail_system("cannot write", path);
+    const std::string target = replaceable(path);
+    std::string fresh;
+    const Descriptor file{create_beside(target, path, fresh)};
     try {
         write_all(file.fd, layout.head.data(), layout.head.size(), path);
         for (const auto& [data, size] : layout.parts) write_all(file.fd, data, size, path);
-        const mode_t mask = ::umask(0);
-        ::umask(mask);
-        ::fchmod(file.fd, 0666 & ~mask);
-        if (::rename(fresh.c_str(), path.c_str()) != 0) fail_system("cannot write", path);
+        if (::rename(fresh.c_str(), target.c_str()) != 0) fail_system("cannot write", path);
     } catch (...) {
         ::unlink(fresh.c_str());
         throw;

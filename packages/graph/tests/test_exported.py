@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from collections import OrderedDict, namedtuple
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,36 @@ def test_hooks_are_taken_away_after_an_error(counting: Any, function_module: Any
         export(module, (X,))
     assert not counting.before
     assert not counting.after
+
+
+def test_save_follows_links_and_refuses_devices(linear: Any, tmp_path: Path) -> None:
+    """A symbolic link stays a link. A pipe, a device or a folder is not replaced by a file."""
+    program = export(linear, (X,))
+    (tmp_path / "versions").mkdir()
+    target, link = tmp_path / "versions" / "1.rl", tmp_path / "latest.rl"
+    target.write_bytes(b"")
+    link.symlink_to(target)
+    save(program, link)
+    assert link.is_symlink()
+    assert core.equal(load(target).module()(X), linear(X))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(RuntimeError, match="it is not a regular file"):
+        save(program, pipe)
+    assert pipe.is_fifo()
+    with pytest.raises(RuntimeError, match="Is a directory"):
+        save(program, tmp_path / "versions")
+    assert [path.name for path in (tmp_path / "versions").iterdir()] == ["1.rl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest.rl", "pipe", "versions"]
+
+
+def test_saved_files_have_the_permissions_of_new_files(linear: Any, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        save(export(linear, (X,)), tmp_path / "m.rl")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "m.rl").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_program_replaces_the_file_that_it_runs_from(linear: Any, tmp_path: Path) -> None:

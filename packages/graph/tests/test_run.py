@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,22 @@ def test_arrays_of_every_dtype(dtype: str, function_module: Any, tmp_path: Path)
     assert (back == array.T).all()
 
 
+def test_options_may_have_an_equals_sign(model: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    for words in (
+        (model, "--input", tmp_path / "x.npy", "--output", tmp_path / "a.npy"),
+        (f"--output={tmp_path / 'b.npy'}", f"--input={tmp_path / 'x.npy'}", model),
+    ):
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+    assert (np.load(tmp_path / "a.npy") == np.load(tmp_path / "b.npy")).all()
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"rushlight-run {version('rushlight-graph')}\n")
+
+
 def test_print_shows_the_operators(model: Path) -> None:
     done = run(model, "--print")
     assert done.returncode == 0
@@ -76,16 +93,25 @@ def test_what_is_wrong_is_said(model: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
     np.save(tmp_path / "other.npy", np.ones((3, 3), np.float32))
     np.save(tmp_path / "objects.npy", np.array(["text"]))
+    np.save(tmp_path / "swapped.npy", np.ones((2, 3), ">f4"))
+    good = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "version.npy").write_bytes(good[:6] + b"\x09" + good[7:])
     x = tmp_path / "x.npy"
     for words, status, message in (
-        ((), 2, "usage:"),
+        ((), 2, "needs a model\nusage:"),
+        ((model, model), 2, "got a second model"),
         ((model, "--frob"), 2, "unknown argument '--frob'"),
-        ((model, "--input"), 2, "unknown argument '--input'"),
+        ((model, "--input"), 2, "--input needs a value"),
+        ((model, "--print=yes"), 2, "--print takes no value"),
+        ((model, "--times", "0"), 2, "--times needs a positive number"),
+        ((model, f"--times={2**70}"), 2, "--times needs a positive number"),
         ((tmp_path / "missing",), 1, "cannot open"),
         ((model,), 1, "got 0 inputs, needs 1"),
         ((model, "--input", tmp_path / "missing"), 1, "cannot open"),
         ((model, "--input", tmp_path / "junk"), 1, "it is not a .npy file"),
-        ((model, "--input", tmp_path / "objects.npy"), 1, "its dtype is not supported"),
+        ((model, "--input", tmp_path / "version.npy"), 1, "its version of the .npy format is not supported"),
+        ((model, "--input", tmp_path / "objects.npy"), 1, "its dtype '<U4' is not supported"),
+        ((model, "--input", tmp_path / "swapped.npy"), 1, "hint: convert the array to little-endian numbers"),
         ((model, "--input", tmp_path / "other.npy"), 1, "input 'x' must be float32[2, 3], got float32[3, 3]"),
         (
             (model, "--input", x, *["--output", tmp_path / "y"] * 3),

@@ -2,16 +2,20 @@
 
 #include <bit>
 
+#include "rushlight/schema.h"
+
 namespace rushlight::detail {
 
 void bad_boxed_argument(const Operator& op, size_t position, const char* wanted) {
-    throw_type("%s: boxed value %zu must be %s\nhint: the schema is %s", op.name, position, wanted,
-               op.schema);
+    const SchemaText schema(op);
+    const auto argument = schema.arguments.at(position).name;
+    throw_type("%s(%.*s): must be %s\nhint: the schema is %s", op.name, static_cast<int>(argument.size()),
+               argument.data(), wanted, op.schema);
 }
 
 void check_boxed_count(const Operator& op, const Stack& stack, size_t wanted) {
     RL_CHECK(stack.size() == wanted, throw_type,
-             "%s: got %zu boxed values, needs %zu\nhint: the schema is %s", op.name, stack.size(), wanted,
+             "%s: got %zu arguments, needs %zu\nhint: the schema is %s", op.name, stack.size(), wanted,
              op.schema);
 }
 

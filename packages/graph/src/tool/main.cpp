@@ -2,7 +2,10 @@
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "npy.h"
 #include "rushlight/graph/program.h"
@@ -14,6 +17,7 @@ constexpr const char* kUsage =
     "usage: rushlight-run MODEL.rl [--input FILE.npy]... [--output FILE.npy]... [--times N] [--save FILE.rl]\n"
     "       rushlight-run MODEL.rl --print\n"
     "       rushlight-run MODEL.rl --draw\n"
+    "       rushlight-run --version\n"
     "\n"
     "Runs a program that export.save wrote. The first --input file is the program's first input, and so on;\n"
     "the first result is written to the first --output file, and so on. --times runs the program N times,\n"
@@ -27,51 +31,70 @@ size_t count_of(std::string_view text) {
     return error == std::errc() && end == text.data() + text.size() ? count : 0;
 }
 
-int run(int count, char** words) {
+struct WrongUsage : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Arguments {
     std::string model, saved;
     size_t times = 1;
     std::vector<std::string> inputs, outputs;
-    bool print = false, draw = false;
+    bool help = false, version = false, print = false, draw = false;
+};
+
+/// Reads `--option VALUE` and `--option=VALUE`.
+Arguments parse(int count, char** words) {
+    Arguments read;
     for (int i = 1; i < count; ++i) {
         const std::string_view word = words[i];
-        if (word == "--help" || word == "-h") {
-            std::fputs(kUsage, stdout);
-            return 0;
+        if (!word.starts_with('-')) {
+            if (!read.model.empty()) throw WrongUsage("got a second model, '" + std::string(word) + "'");
+            read.model = word;
+            continue;
         }
-        if (word == "--print") {
-            print = true;
-        } else if (word == "--draw") {
-            draw = true;
-        } else if (word == "--times" && i + 1 < count && count_of(words[i + 1])) {
-            times = count_of(words[++i]);
-        } else if (word == "--save" && i + 1 < count) {
-            saved = words[++i];
-        } else if ((word == "--input" || word == "--output") && i + 1 < count) {
-            (word == "--input" ? inputs : outputs).emplace_back(words[++i]);
-        } else if (!word.starts_with('-') && model.empty()) {
-            model = word;
-        } else {
-            std::fprintf(stderr, "rushlight-run: unknown argument '%s'\n%s", words[i], kUsage);
-            return 2;
-        }
+        const size_t equals = word.find('=');
+        const std::string_view option = word.substr(0, equals);
+        const auto is_flag = [&](bool Arguments::* flag) {
+            if (equals != word.npos) throw WrongUsage(std::string(option) + " takes no value");
+            read.*flag = true;
+        };
+        const auto value = [&]() -> std::string {
+            if (equals != word.npos) return std::string(word.substr(equals + 1));
+            if (i + 1 == count) throw WrongUsage(std::string(option) + " needs a value");
+            return words[++i];
+        };
+        if (option == "--help" || option == "-h") is_flag(&Arguments::help);
+        else if (option == "--version") is_flag(&Arguments::version);
+        else if (option == "--print") is_flag(&Arguments::print);
+        else if (option == "--draw") is_flag(&Arguments::draw);
+        else if (option == "--input") read.inputs.push_back(value());
+        else if (option == "--output") read.outputs.push_back(value());
+        else if (option == "--save") read.saved = value();
+        else if (option != "--times") throw WrongUsage("unknown argument '" + std::string(word) + "'");
+        else if (!(read.times = count_of(value()))) throw WrongUsage("--times needs a positive number");
     }
-    if (model.empty()) {
-        std::fputs(kUsage, stderr);
-        return 2;
-    }
-    const Program program = Program::load(model);
-    if (print || draw) {
-        std::fputs((draw ? to_svg(program.graph()) : to_text(program.graph())).c_str(), stdout);
+    return read;
+}
+
+int run(const Arguments& given) {
+    if (given.help || given.version) {
+        std::fputs(given.help ? kUsage : "rushlight-run " RUSHLIGHT_GRAPH_VERSION "\n", stdout);
         return 0;
     }
-    std::vector<Tensor> given;
-    for (const std::string& path : inputs) given.push_back(read_npy(path));
+    if (given.model.empty()) throw WrongUsage("needs a model");
+    const Program program = Program::load(given.model);
+    if (given.print || given.draw) {
+        std::fputs((given.draw ? to_svg(program.graph()) : to_text(program.graph())).c_str(), stdout);
+        return 0;
+    }
+    std::vector<Tensor> inputs;
+    for (const std::string& path : given.inputs) inputs.push_back(read_npy(path));
     std::vector<Tensor> results;
-    for (size_t i = 0; i < times; ++i) results = program.run(given);
-    RL_CHECK(outputs.size() <= results.size(), throw_value,
-             "got %zu --output files, but the program has %zu results", outputs.size(), results.size());
-    for (size_t i = 0; i < outputs.size(); ++i) write_npy(outputs[i], results[i]);
-    if (!saved.empty()) program.save(saved);
+    for (size_t i = 0; i < given.times; ++i) results = program.run(inputs);
+    RL_CHECK(given.outputs.size() <= results.size(), throw_value,
+             "got %zu --output files, but the program has %zu results", given.outputs.size(), results.size());
+    for (size_t i = 0; i < given.outputs.size(); ++i) write_npy(given.outputs[i], results[i]);
+    if (!given.saved.empty()) program.save(given.saved);
     return 0;
 }
 
@@ -79,8 +102,12 @@ int run(int count, char** words) {
 }  // namespace rushlight::graph
 
 int main(int count, char** words) {
+    using namespace rushlight::graph;
     try {
-        return rushlight::graph::run(count, words);
+        return run(parse(count, words));
+    } catch (const WrongUsage& error) {
+        std::fprintf(stderr, "rushlight-run: %s\n%s", error.what(), kUsage);
+        return 2;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "rushlight-run: %s\n", error.what());
         return 1;

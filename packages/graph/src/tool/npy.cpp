@@ -16,8 +16,8 @@ constexpr char kMagic[] = "\x93NUMPY";
 constexpr const char* kNames[kNumDTypes] = {"|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f2", nullptr,
                                             "<f4", "<f8", "<u2", "<u4", "<u8", "<c8", "<c16"};
 
-[[noreturn]] void fail(const std::string& path, const char* why) {
-    throw_value("'%s': %s", path.c_str(), why);
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
+    throw_value("'%s': %s", path.c_str(), why.c_str());
 }
 
 // Returns the text after "'key': " in the header, which is a Python literal.
@@ -61,6 +61,7 @@ Tensor read_npy(const std::string& path) {
     content << file.rdbuf();
     const std::string bytes = content.str();
     if (bytes.size() < 12 || std::memcmp(bytes.data(), kMagic, 6) != 0) fail(path, "it is not a .npy file");
+    if (bytes[6] < 1 || bytes[6] > 3) fail(path, "its version of the .npy format is not supported");
     const bool wide = bytes[6] >= 2;
     uint32_t length = 0;
     std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);
@@ -68,11 +69,16 @@ Tensor read_npy(const std::string& path) {
     if (start > bytes.size()) fail(path, "it ends within its header");
     const std::string_view header(bytes.data() + (wide ? 12 : 10), length);
     std::string_view descr = entry(header, "descr", path);
-    if (!descr.starts_with('\'')) fail(path, "its elements are records, which are not supported");
+    if (descr.starts_with('[')) fail(path, "its elements are records, which are not supported");
+    if (!descr.starts_with('\'')) fail(path, "its dtype must be a name");
     descr = descr.substr(1, descr.find('\'', 1) - 1);
     int dtype = 0;
     while (dtype < kNumDTypes && (!kNames[dtype] || descr != kNames[dtype])) ++dtype;
-    if (dtype == kNumDTypes) fail(path, "its dtype is not supported");
+    if (dtype == kNumDTypes) {
+        const bool swapped = descr.starts_with('>');
+        fail(path, "its dtype '" + std::string(descr) + "' is not supported" +
+                       (swapped ? "\nhint: convert the array to little-endian numbers" : ""));
+    }
     const std::vector<int64_t> shape = read_shape(entry(header, "shape", path), path);
     const bool fortran = entry(header, "fortran_order", path).starts_with("True");
     std::vector<int64_t> stored = shape;

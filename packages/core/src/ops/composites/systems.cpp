@@ -197,6 +197,7 @@ Tensor logdet(const Tensor& input) {
 }
 
 Tensor _inverse_adjoint(const Tensor& A, const Tensor& factors, const Tensor& pivots) {
+    check_square_matrix("_inverse_adjoint", "A", A);
     return ops::_linalg_solve_again(A, factors, pivots, identity_like(A), true, true);
 }
 
