@@ -4,6 +4,7 @@
 
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rushlight/c_support.h"
@@ -32,10 +33,35 @@ rl_status status_of(ErrorKind kind) {
     return RL_ERROR_OTHER;
 }
 
+// Returns the length of the UTF-8 character at the start of `text`, or 0 if there is none (RFC 3629).
+size_t character_length(std::string_view text) {
+    const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+    const unsigned first = byte(0), second = byte(1);
+    if (first < 0x80) return 1;
+    const size_t length = first < 0xC2 || first > 0xF4 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    for (size_t i = 1; i < length; ++i)
+        if (byte(i) >> 6 != 0b10) return 0;
+    // Longer codes than necessary, surrogates, and numbers above U+10FFFF.
+    const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+                       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
+    return wrong ? 0 : length;
+}
+
+// Replaces bytes that are not UTF-8 by U+FFFD. Texts quote strings and file names of callers.
+std::string as_utf8(std::string_view text) {
+    std::string valid;
+    while (!text.empty()) {
+        const size_t length = character_length(text);
+        valid += length ? text.substr(0, length) : std::string_view("\xEF\xBF\xBD");
+        text.remove_prefix(length ? length : 1);
+    }
+    return valid;
+}
+
 rl_status remember(rl_status status, const char* text) noexcept {
     last.status = status;
     try {
-        last.text = text;
+        last.text = as_utf8(text);
     } catch (...) { last.text.clear(); }
     return status;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p, pointer
 from typing import Any
 
@@ -299,3 +300,18 @@ def test_one_integer_fills_a_list() -> None:
     assert_equal(results_of(list(out))[0], core.max_pool2d(x, 3))
     for tensor in keep:
         C.rl_tensor_free(tensor)
+
+
+def test_error_texts_are_valid_utf8() -> None:
+    """Texts quote strings of the caller, which may be any bytes. Characters are kept, and other bytes are replaced."""
+    draw = random.Random(0)
+    good = ["é", "€", "\U0001f600", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U0010ffff"]
+    bad = [b"\xff", b"\x80", b"\xc0\xaf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf0\x80\x80\x80", b"\xe2\x82"]
+    names = [*bad, *(g.encode() for g in good), *(bytes(draw.choices(range(1, 256), k=8)) for _ in range(500))]
+    for name in names:
+        assert C.rl_call(name, None, 0, None, 0) != OK
+        text = C.rl_error_text().decode()
+        assert ("\ufffd" in text) == (name in bad or "\ufffd" in name.decode(errors="replace"))
+    for letter in good:
+        C.rl_call(letter.encode(), None, 0, None, 0)
+        assert f"there is no operator '{letter}'" in C.rl_error_text().decode()
