@@ -262,3 +262,19 @@ def test_nodes_are_ordered() -> None:
     x, y, _ = fx.symbolic_trace(lambda x: x.relu()).graph.nodes
     assert x < y
     assert [x <= y, x <= x, y >= x, y >= y, x >= y] == [True] * 4 + [False]
+
+
+def test_immutable_containers_are_containers_of_pytree() -> None:
+    """An interpreter returns the lists and dicts of the graph's output, which are immutable."""
+    tree = torch.utils._pytree
+
+    class Model(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return {"a": [x, (x + 1,)], "b": x}
+
+    result = fx.Interpreter(fx.symbolic_trace(Model())).run(torch.ones(2))
+    assert [leaf.tolist() for leaf in tree.tree_leaves(result)] == [[1, 1], [2, 2], [1, 1]]
+    doubled = tree.tree_map(lambda t: t * 2, result)
+    assert type(doubled) is type(result)
+    assert type(doubled["a"]) is type(result["a"])
+    assert doubled["a"][1][0].tolist() == [4, 4]

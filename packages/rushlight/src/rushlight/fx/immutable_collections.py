@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight_core.pytree import register_pytree_node
+
 __all__ = ["immutable_dict", "immutable_list"]
 
 
@@ -71,3 +73,17 @@ class immutable_dict(dict[Any, Any]):  # noqa: N801
 
     def __reduce__(self) -> Any:
         return (immutable_dict, (dict(self),))
+
+
+register_pytree_node(
+    immutable_list,
+    lambda items: (list(items), None),
+    lambda parts, _: immutable_list(parts),
+    serialized_type_name="torch.fx.immutable_collections.immutable_list",
+)
+register_pytree_node(
+    immutable_dict,
+    lambda items: (list(items.values()), list(items)),
+    lambda parts, keys: immutable_dict(zip(keys, parts, strict=True)),
+    serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+)
