@@ -70,6 +70,29 @@ def test_gradients_through_an_activation(activation, training, shape, dtype):
     compare(call, [x, weight, bias], dtype)
 
 
+# In channels-last arrays a block has several channels: fewer than 32, a multiple of 32, and a last group that is not full.
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(3, 6, 4, 5), (3, 64, 5, 3), (2, 70, 40, 50), (2, 3, 2, 4, 5), (1, 2, 30, 20)])
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_channels_last(training, shape, dtype):
+    x = (example("float64", *shape) + 5).to(getattr(torch, dtype)).movedim(1, -1).contiguous().movedim(-1, 1)
+    weight, bias = example(dtype, shape[1]), example(dtype, shape[1]).flip(0)
+
+    def normalised(device, x, weight, bias):
+        mean = example("float32", shape[1]).to(device)
+        var = (example("float32", shape[1]) + 4).to(device)
+        y = functional.batch_norm(x, mean, var, weight, bias, training, 0.3, 1e-3)
+        assert y.stride() == x.stride()
+        return (y, mean, var)
+
+    compare(normalised, [x, weight, bias], dtype)
+
+    def activated(device, x, weight, bias):
+        return (normalised(device, x, weight, bias)[0].relu(),)
+
+    compare(activated, [x, weight, bias], dtype)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("groups", [1, 2, 6])
@@ -134,3 +157,23 @@ def test_empty_inputs(shape):
         lambda device, x, w, b: (torch.group_norm(x, 2, w, b),),
     ):
         compare(call, [torch.zeros(shape), weight, bias], "float32")
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 4, 5), (2, 3, 2, 4, 5)])
+@pytest.mark.parametrize("training", [True, False])
+def test_channels_last_is_not_copied(training, shape, driver):
+    """The number of launches is that of row-major arrays, so no array is copied to another format."""
+
+    def launches(x):
+        x = x.cuda().requires_grad_()
+        weight = torch.ones(shape[1], device="cuda", requires_grad=True)
+        mean, var = torch.zeros(shape[1], device="cuda"), torch.ones(shape[1], device="cuda")
+        before = driver.fake_cuda_launches()
+        y = functional.batch_norm(x, mean, var, weight, None, training).relu()
+        grad = torch.ones_like(y)
+        y.backward(grad)
+        assert x.grad.stride() == x.stride()
+        return driver.fake_cuda_launches() - before
+
+    x = example("float32", *shape)
+    assert launches(x.movedim(1, -1).contiguous().movedim(-1, 1)) == launches(x)

@@ -164,3 +164,36 @@ def test_an_index_out_of_range_is_found():
     values.sum().backward()
     with pytest.raises(IndexError):
         torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: torch.nn.functional.max_pool2d(x, 3, 2, 1),
+        lambda x: torch.nn.functional.avg_pool2d(x, 3, 2, 1),
+        lambda x: torch.nn.functional.adaptive_avg_pool2d(x, (2, 3)),
+        lambda x: torch.nn.functional.adaptive_avg_pool2d(x, 1),
+        lambda x: torch.nn.functional.adaptive_max_pool2d(x, 2),
+    ],
+)
+def test_channels_last_is_not_copied(pool, driver):
+    """One launch computes the result, so neither the input nor the result is copied to another format."""
+    x = LAYOUTS["channels last"](example("float32", 2, 3, 6, 7)).cuda()
+    before = driver.fake_cuda_launches()
+    y = pool(x)
+    assert driver.fake_cuda_launches() - before == 1
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    same(y, pool(x.cpu()))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_gradients_of_means_of_channels_last_are_not_copied(size, driver):
+    x = LAYOUTS["channels last"](example("float32", 2, 3, 6, 7))
+    for made in (torch.nn.functional.avg_pool2d, torch.nn.functional.adaptive_avg_pool2d):
+        leaf = x.cuda().requires_grad_()
+        y = made(leaf, size)
+        grad = torch.ones_like(y)
+        before = driver.fake_cuda_launches()
+        y.backward(grad)
+        assert driver.fake_cuda_launches() - before == 1
+        assert leaf.grad.stride() == leaf.stride()

@@ -1,30 +1,54 @@
-// Batch norm and group norm of row-major arrays (batch, channels, ...), and their gradients. Statistics are computed in
-// float64: the mean of each share of a row, and then the squared deviations from it. The division into shares depends only
-// on the shape.
+// Batch norm and group norm of arrays (batch, channels, ...), and their gradients. Batch norm reads and writes row-major and
+// channels-last arrays; group norm works on row-major arrays. Statistics are computed in float64: the mean of each share of
+// a row, and then the squared deviations from it. The division into shares depends only on the shape and the format.
 #include "cuda/kernels.h"
+#include "cuda/kernels/formats.cuh"
 #include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
 
 /// `count` rows, each of which consists of `pieces` runs of `size` adjacent elements. In memory, the first runs of all
-/// rows come first, then their second runs, and so on. Each row is divided into `shares` parts, and block (row, share)
-/// processes one part.
+/// rows come first, then their second runs, and so on. Each row is divided into `shares` parts, and a block processes one
+/// part of `width` successive rows. If the runs are single elements, as the channels of a channels-last array, a block
+/// processes several rows, so that neighbouring threads read neighbouring elements.
 struct Runs {
     int64_t count, size, pieces, shares;
+    uint32_t width = 1;
 
     Runs(int64_t rows, int64_t adjacent, int64_t runs) : count(rows), size(adjacent), pieces(runs) {
         constexpr int64_t kPerBlock = kThreads * 16, kBlocks = 1024;
-        const int64_t most = kBlocks / (count > 0 ? count : 1), wanted = size * pieces / kPerBlock;
+        constexpr uint32_t kWidest = 32;
+        while (size == 1 && width < kWidest && width < count) width *= 2;
+        const int64_t most = kBlocks / (count > 0 ? tiles() : 1), wanted = size * pieces * width / kPerBlock;
         shares = wanted < most ? wanted : most;
         if (shares < 1) shares = 1;
     }
     __host__ __device__ int64_t length() const { return size * pieces; }
+    /// The number of groups of `width` rows.
+    __host__ __device__ int64_t tiles() const { return (count + width - 1) / width; }
     __device__ int64_t position(int64_t row, int64_t i) const {
         return ((i / size) * count + row) * size + i % size;
     }
     __device__ int64_t first(int64_t share) const { return length() * share / shares; }
-    Grid grid() const { return {blocks_for(count * kThreads), kThreads, static_cast<unsigned>(shares)}; }
+    Grid grid() const { return {blocks_for(tiles() * kThreads), kThreads, static_cast<unsigned>(shares)}; }
+
+    __device__ uint32_t lanes() const { return kThreads / width; }
+    __device__ uint32_t lane() const { return threadIdx.x / width; }
+    /// The row of this thread in a group of rows; `count` or more if the last group is smaller.
+    __device__ int64_t row(int64_t tile) const { return tile * width + threadIdx.x % width; }
+    /// Returns the sum of the values of the threads that process one row. All threads of a block must call it.
+    template <class T>
+    __device__ T sum(T* room, T value) const {
+        __syncthreads();  // all threads have read `room`
+        room[threadIdx.x] = value;
+        for (uint32_t apart = kThreads / 2; apart >= width; apart /= 2) {
+            __syncthreads();
+            if (threadIdx.x < apart) room[threadIdx.x] += room[threadIdx.x + apart];
+        }
+        __syncthreads();
+        return room[threadIdx.x % width];
+    }
 };
 
 /// The statistics of a row, or of a part of a row.
@@ -37,17 +61,18 @@ __global__ void __launch_bounds__(kThreads) find_moments(const Runs s, Moments* 
     using T = Computed<Stored>;
     __shared__ Values<double> room;
     const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
-    for (int64_t row = blockIdx.x; row < s.count; row += gridDim.x) {
+    for (int64_t tile = blockIdx.x; tile < s.tiles(); tile += gridDim.x) {
+        const int64_t row = s.row(tile), end = row < s.count ? last : first;
         const auto value = [&](int64_t i) {
             return static_cast<double>(static_cast<T>(in[s.position(row, i)]));
         };
         double mean = 0, squares = 0;
-        for (int64_t i = first + threadIdx.x; i < last; i += kThreads) mean += value(i);
-        mean = over_lanes(room.x, threadIdx.x, kThreads, mean, Plus()) / static_cast<double>(last - first);
-        for (int64_t i = first + threadIdx.x; i < last; i += kThreads)
+        for (int64_t i = first + s.lane(); i < end; i += s.lanes()) mean += value(i);
+        mean = s.sum(room.x, mean) / static_cast<double>(last - first);
+        for (int64_t i = first + s.lane(); i < end; i += s.lanes())
             squares += (value(i) - mean) * (value(i) - mean);
-        squares = over_lanes(room.x, threadIdx.x, kThreads, squares, Plus());
-        if (threadIdx.x == 0) moments[row * s.shares + blockIdx.y] = {mean, squares};
+        squares = s.sum(room.x, squares);
+        if (s.lane() == 0 && row < s.count) moments[row * s.shares + blockIdx.y] = {mean, squares};
     }
 }
 
@@ -93,18 +118,19 @@ __global__ void __launch_bounds__(kThreads)
     using T = Computed<Stored>;
     __shared__ Values<double> room;
     const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
-    for (int64_t row = blockIdx.x; row < s.count; row += gridDim.x) {
-        const T mean = means[row / per_mean];
+    for (int64_t tile = blockIdx.x; tile < s.tiles(); tile += gridDim.x) {
+        const int64_t row = s.row(tile), end = row < s.count ? last : first;
+        const T mean = row < s.count ? means[row / per_mean] : T(0);
         Sums sum = {0, 0};
-        for (int64_t i = first + threadIdx.x; i < last; i += kThreads) {
+        for (int64_t i = first + s.lane(); i < end; i += s.lanes()) {
             const int64_t at = s.position(row, i);
             const T g = grad[at];
             sum.grad += g;
             sum.product += static_cast<double>(g) * (static_cast<T>(in[at]) - mean);
         }
-        sum.grad = over_lanes(room.x, threadIdx.x, kThreads, sum.grad, Plus());
-        sum.product = over_lanes(room.x, threadIdx.x, kThreads, sum.product, Plus());
-        if (threadIdx.x == 0) sums[row * s.shares + blockIdx.y] = sum;
+        sum.grad = s.sum(room.x, sum.grad);
+        sum.product = s.sum(room.x, sum.product);
+        if (s.lane() == 0 && row < s.count) sums[row * s.shares + blockIdx.y] = sum;
     }
 }
 
@@ -202,11 +228,12 @@ struct BatchNorm {
         if (args.out(0).numel == 0) return;
         const cudaStream_t stream = queue_of(args);
         KernelContext* const context = args.context;
-        const int64_t channels = input.size(1), size = elements_per_channel(input);
-        const Runs runs(channels, size, input.size(0));
+        const bool last = is_channels_last(input);
+        const int64_t channels = input.size(1), each = elements_per_channel(input), size = last ? 1 : each;
+        const Runs runs(channels, size, last ? input.size(0) * each : input.size(0));
         static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
         const bool training = args.params[0].as_bool();
-        const DenseOut<Stored> to(context, args.out(0));
+        const FormatOut<Stored> to(context, args.out(0), last);
         const DenseOut<T> save_mean(context, args.out(1)), save_invstd(context, args.out(2)),
             new_mean(context, training ? args.in(3) : kAbsent),
             new_var(context, training ? args.in(4) : kAbsent);
@@ -221,7 +248,7 @@ struct BatchNorm {
                                             training,
                                             static_cast<T>(args.params[1].as_float()),
                                             static_cast<T>(args.params[2].as_float())};
-        const Stored* x = dense<Stored>(context, input);
+        const Stored* x = in_format<Stored>(context, input, last);
         auto* moments = training ? scratch<Moments>(context, channels * runs.shares) : nullptr;
         auto* positions = scratch<Affine<T>>(context, channels);
         if (training) launch(&find_moments<Stored>, runs.grid(), stream, runs, moments, x);
@@ -265,19 +292,20 @@ struct BatchNormBackward {
         constexpr int kMore = masked ? 1 : 0;
         const View& input = args.in(1 + kMore);
         KernelContext* const context = args.context;
-        const int64_t channels = input.size(1), size = elements_per_channel(input);
+        const bool last = is_channels_last(input);
+        const int64_t channels = input.size(1), each = elements_per_channel(input), size = last ? 1 : each;
         if (channels == 0) return;
         const cudaStream_t stream = queue_of(args);
-        const Runs runs(channels, size, input.size(0));
-        const DenseOut<Stored> to(context, args.out(0));
+        const Runs runs(channels, size, last ? input.size(0) * each : input.size(0));
+        const FormatOut<Stored> to(context, args.out(0), last);
         const DenseOut<T> grad_weight(context, args.out(1)), grad_bias(context, args.out(2));
-        Incoming<Stored> grad{dense<Stored>(context, args.in(0)), nullptr, 0, 0};
+        Incoming<Stored> grad{in_format<Stored>(context, args.in(0), last), nullptr, 0, 0};
         if (masked) {
-            grad.activation = dense<Stored>(context, args.in(1));
+            grad.activation = in_format<Stored>(context, args.in(1), last);
             grad.low = static_cast<T>(args.params[0].as_float());
             grad.high = static_cast<T>(args.params[1].as_float());
         }
-        const Stored* x = dense<Stored>(context, input);
+        const Stored* x = in_format<Stored>(context, input, last);
         const T* means = dense<T>(context, args.in(3 + kMore));
         auto* sums = scratch<Sums>(context, channels * runs.shares);
         auto* positions = scratch<InputGradient<T>>(context, channels);

@@ -52,12 +52,14 @@ class FormatOut {
   public:
     FormatOut(KernelContext* context, const View& out, bool channels_last)
         : context_(context), out_(out), channels_last_(channels_last) {
+        if (!out.defined()) return;
         writes_output_ = out.dtype == DTypeOf<T>::value && has_format(out, channels_last);
         data_ = writes_output_ ? out.as<T>() : scratch<T>(context, out.numel);
     }
+    /// Null if the output is absent.
     T* data() const { return data_; }
     void finish() const {
-        if (writes_output_) return;
+        if (writes_output_ || !data_) return;
         const FormatStrides strides(out_.sizes, out_.ndim, channels_last_);
         queue_copy(out_,
                    View{data_, out_.sizes, strides.strides, out_.numel, out_.ndim, DTypeOf<T>::value,
@@ -68,8 +70,8 @@ class FormatOut {
   private:
     KernelContext* context_;
     const View& out_;
-    bool channels_last_, writes_output_;
-    T* data_;
+    bool channels_last_, writes_output_ = false;
+    T* data_ = nullptr;
 };
 
 }  // namespace

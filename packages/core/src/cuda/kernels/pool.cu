@@ -1,9 +1,11 @@
 // Pooling over two or three dimensions: the maximum or mean of each window, and the gradients. Sums have the same order as
-// on the CPU. A gradient is gathered from the windows that contain an element, so that it is the same in every run.
+// on the CPU. A gradient is gathered from the windows that contain an element, so that it is the same in every run. Arrays
+// are row-major or, except for gradients of maxima, channels-last.
 #include <limits>
 
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
+#include "cuda/kernels/formats.cuh"
 #include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
@@ -26,6 +28,7 @@ struct WindowRange {
 /// other elements are 1.
 struct PoolSizes {
     int64_t planes, in[3], out[3];
+    int64_t together = 1;  // number of planes whose elements alternate: the channels of a channels-last array
 
     PoolSizes(int dims, const View& input, const View& output) : planes(1) {
         for (int d = 0; d < 3; ++d) {
@@ -36,7 +39,18 @@ struct PoolSizes {
     }
     __host__ __device__ int64_t in_size() const { return in[0] * in[1] * in[2]; }
     __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
+    /// The index within its plane of element `i` of an array with planes of `size` elements.
+    __device__ int64_t within_plane(int64_t i, int64_t size) const { return i / together % size; }
+    /// The first element of the same plane in an array with planes of `other` elements.
+    __device__ int64_t same_plane(int64_t i, int64_t size, int64_t other) const {
+        return i / (together * size) * (together * other) + i % together;
+    }
 };
+
+/// The format in which a pool of `dims` dimensions reads and writes its arrays, if one of them is given.
+bool pools_channels_last(int dims, const View& given) {
+    return given.ndim == dims + 2 && is_channels_last(given);
+}
 
 /// Windows of equal size. Successive windows begin `stride` positions apart.
 struct SlidingWindows : PoolSizes {
@@ -111,15 +125,15 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, size = w.out_size();
     for (int64_t o = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; o < w.planes * size;
          o += step) {
-        const Stored* from = in + o / size * w.in_size();
-        const Box box(w, o % size);
+        const Stored* from = in + w.same_plane(o, size, w.in_size());
+        const Box box(w, w.within_plane(o, size));
         T best = least;
         int64_t found = -1;  // stays -1 if, with dilation, a window has no element inside the input
         for (int64_t i = 0; i < box.z.count; ++i) {
             for (int64_t j = 0; j < box.y.count; ++j) {
                 for (int64_t k = 0; k < box.x.count; ++k) {
                     const int64_t position = box.position(w, i, j, k);
-                    const T v = static_cast<T>(from[position]);
+                    const T v = static_cast<T>(from[position * w.together]);
                     // Selects the first of equal elements, and the last NaN.
                     if (found < 0 || v > best || v != v) {
                         best = v;
@@ -134,16 +148,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Stored, class Windows>
-void queue_maxima(const KernelArgs& args, const Windows& w) {
+void queue_maxima(const KernelArgs& args, int dims, Windows w) {
     constexpr bool kInteger = std::numeric_limits<Stored>::is_integer;
     using T = Computed<Stored>;
     if (args.out(0).numel == 0) return;
     const cudaStream_t stream = queue_of(args);
-    const DenseOut<Stored> to(args.context, args.out(0));
-    const DenseOut<int64_t> indices(args.context, args.out(1));
+    const bool last = pools_channels_last(dims, args.in(0));
+    if (last) w.together = args.in(0).size(1);
+    const FormatOut<Stored> to(args.context, args.out(0), last);
+    const FormatOut<int64_t> indices(args.context, args.out(1), last);
     const T least = kInteger ? std::numeric_limits<T>::lowest() : -std::numeric_limits<T>::infinity();
     launch(&find_maxima<Windows, T, Stored>, Grid{blocks_for(args.out(0).numel), kThreads}, stream, w,
-           to.data(), indices.data(), dense<Stored>(args.context, args.in(0)), least);
+           to.data(), indices.data(), in_format<Stored>(args.context, args.in(0), last), least);
     to.finish();
     indices.finish();
 }
@@ -153,18 +169,18 @@ BackendStatus max_pool(const KernelArgs* args) {
     return guarded([args] {
         const SlidingWindows w(dims, args->in(0), args->out(0), *args, true);
         switch (args->in(0).dtype) {
-            case DType::UInt8: return queue_maxima<uint8_t>(*args, w);
-            case DType::Int8: return queue_maxima<int8_t>(*args, w);
-            case DType::Int16: return queue_maxima<int16_t>(*args, w);
-            case DType::Int32: return queue_maxima<int32_t>(*args, w);
-            case DType::Int64: return queue_maxima<int64_t>(*args, w);
-            case DType::UInt16: return queue_maxima<uint16_t>(*args, w);
-            case DType::UInt32: return queue_maxima<uint32_t>(*args, w);
-            case DType::UInt64: return queue_maxima<uint64_t>(*args, w);
-            case DType::Float16: return queue_maxima<Half>(*args, w);
-            case DType::BFloat16: return queue_maxima<BFloat16>(*args, w);
-            case DType::Float32: return queue_maxima<float>(*args, w);
-            case DType::Float64: return queue_maxima<double>(*args, w);
+            case DType::UInt8: return queue_maxima<uint8_t>(*args, dims, w);
+            case DType::Int8: return queue_maxima<int8_t>(*args, dims, w);
+            case DType::Int16: return queue_maxima<int16_t>(*args, dims, w);
+            case DType::Int32: return queue_maxima<int32_t>(*args, dims, w);
+            case DType::Int64: return queue_maxima<int64_t>(*args, dims, w);
+            case DType::UInt16: return queue_maxima<uint16_t>(*args, dims, w);
+            case DType::UInt32: return queue_maxima<uint32_t>(*args, dims, w);
+            case DType::UInt64: return queue_maxima<uint64_t>(*args, dims, w);
+            case DType::Float16: return queue_maxima<Half>(*args, dims, w);
+            case DType::BFloat16: return queue_maxima<BFloat16>(*args, dims, w);
+            case DType::Float32: return queue_maxima<float>(*args, dims, w);
+            case DType::Float64: return queue_maxima<double>(*args, dims, w);
             default:
                 fail(BackendStatus::NotImplemented, "not defined for dtype %s",
                      dtype_name(args->in(0).dtype));
@@ -176,7 +192,7 @@ template <int dims>
 struct AdaptiveMax {
     template <class Stored>
     static void run(const KernelArgs& args) {
-        queue_maxima<Stored>(args, AdaptiveWindows(dims, args.in(0), args.out(0)));
+        queue_maxima<Stored>(args, dims, AdaptiveWindows(dims, args.in(0), args.out(0)));
     }
 };
 
@@ -240,14 +256,14 @@ __global__ void __launch_bounds__(kThreads) find_means(const Windows w, Stored* 
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, size = w.out_size();
     for (int64_t o = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; o < w.planes * size;
          o += step) {
-        const Stored* from = in + o / size * w.in_size();
-        const Box box(w, o % size);
+        const Stored* from = in + w.same_plane(o, size, w.in_size());
+        const Box box(w, w.within_plane(o, size));
         T sum = 0;
         for (int64_t k = 0; k < box.x.count; ++k) {
             T column = 0;
             for (int64_t i = 0; i < box.z.count; ++i)
                 for (int64_t j = 0; j < box.y.count; ++j)
-                    column += static_cast<T>(from[box.position(w, i, j, k)]);
+                    column += static_cast<T>(from[box.position(w, i, j, k) * w.together]);
             sum += column;
         }
         const int64_t extent = box.z.extent * box.y.extent * box.x.extent;
@@ -283,8 +299,8 @@ __global__ void __launch_bounds__(kThreads) spread_means(const Windows w, Stored
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, size = w.in_size();
     for (int64_t p = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; p < w.planes * size;
          p += step) {
-        const Stored* from = grad + p / size * w.out_size();
-        const int64_t at = p % size;
+        const Stored* from = grad + w.same_plane(p, size, w.out_size());
+        const int64_t at = w.within_plane(p, size);
         const WindowRange z = w.around(0, at / (w.in[1] * w.in[2])), y = w.around(1, at / w.in[2] % w.in[1]),
                           x = w.around(2, at % w.in[2]);
         T sum = 0;
@@ -293,7 +309,7 @@ __global__ void __launch_bounds__(kThreads) spread_means(const Windows w, Stored
                 const int64_t extent = w.span(0, i).extent * w.span(1, j).extent;
                 T row = 0;
                 for (int64_t k = x.first; k < x.end; ++k)
-                    row += static_cast<T>(from[(i * w.out[1] + j) * w.out[2] + k]) /
+                    row += static_cast<T>(from[((i * w.out[1] + j) * w.out[2] + k) * w.together]) /
                            static_cast<T>(w.divisor ? w.divisor : extent * w.span(2, k).extent);
                 sum += row;
             }
@@ -303,21 +319,25 @@ __global__ void __launch_bounds__(kThreads) spread_means(const Windows w, Stored
 }
 
 template <class T, class Stored, class Windows>
-void queue_means(const KernelArgs& args, const Windows& w) {
+void queue_means(const KernelArgs& args, int dims, Windows w) {
     if (args.out(0).numel == 0) return;
     const cudaStream_t stream = queue_of(args);
-    const DenseOut<Stored> to(args.context, args.out(0));
+    const bool last = pools_channels_last(dims, args.in(0));
+    if (last) w.together = args.in(0).size(1);
+    const FormatOut<Stored> to(args.context, args.out(0), last);
     launch(&find_means<T, Stored, Windows>, Grid{blocks_for(args.out(0).numel), kThreads}, stream, w,
-           to.data(), dense<Stored>(args.context, args.in(0)));
+           to.data(), in_format<Stored>(args.context, args.in(0), last));
     to.finish();
 }
 template <class Stored, class Windows>
-void queue_spread_means(const KernelArgs& args, const Windows& w) {
+void queue_spread_means(const KernelArgs& args, int dims, Windows w) {
     if (args.out(0).numel == 0) return;
     const cudaStream_t stream = queue_of(args);
-    const DenseOut<Stored> to(args.context, args.out(0));
+    const bool last = pools_channels_last(dims, args.out(0));
+    if (last) w.together = args.out(0).size(1);
+    const FormatOut<Stored> to(args.context, args.out(0), last);
     launch(&spread_means<Computed<Stored>, Stored, Windows>, Grid{blocks_for(args.out(0).numel), kThreads},
-           stream, w, to.data(), dense<Stored>(args.context, args.in(0)));
+           stream, w, to.data(), in_format<Stored>(args.context, args.in(0), last));
     to.finish();
 }
 
@@ -334,14 +354,14 @@ template <int dims>
 struct Mean {
     template <class Stored>
     static void run(const KernelArgs& args) {
-        queue_means<Computed<Stored>, Stored>(args, mean_windows(dims, args.in(0), args.out(0), args));
+        queue_means<Computed<Stored>, Stored>(args, dims, mean_windows(dims, args.in(0), args.out(0), args));
     }
 };
 template <int dims>
 struct MeanBackward {
     template <class Stored>
     static void run(const KernelArgs& args) {
-        queue_spread_means<Stored>(args, mean_windows(dims, args.out(0), args.in(0), args));
+        queue_spread_means<Stored>(args, dims, mean_windows(dims, args.out(0), args.in(0), args));
     }
 };
 template <int dims>
@@ -351,7 +371,8 @@ struct AdaptiveMean {
         using T = Computed<Stored>;
         const View& out = args.out(0);
         const AdaptiveWindows w(dims, args.in(0), out);
-        if (w.out_size() != 1) return queue_means<T, Stored>(args, w);
+        if (w.out_size() != 1 || pools_channels_last(dims, args.in(0)))
+            return queue_means<T, Stored>(args, dims, w);
         if (out.numel == 0) return;
         const cudaStream_t stream = queue_of(args);
         const Rows rows(w.planes, w.in_size(), 1);
@@ -365,7 +386,7 @@ template <int dims>
 struct AdaptiveMeanBackward {
     template <class Stored>
     static void run(const KernelArgs& args) {
-        queue_spread_means<Stored>(args, AdaptiveWindows(dims, args.out(0), args.in(0)));
+        queue_spread_means<Stored>(args, dims, AdaptiveWindows(dims, args.out(0), args.in(0)));
     }
 };
 
@@ -373,7 +394,7 @@ template <int dims>
 BackendStatus mean_pool(const KernelArgs* args) {
     if (args->in(0).dtype != DType::Int64) return by_floating_dtype<Mean<dims>>(args, args->in(0).dtype);
     return guarded([args] {
-        queue_means<uint64_t, int64_t>(*args, mean_windows(dims, args->in(0), args->out(0), *args));
+        queue_means<uint64_t, int64_t>(*args, dims, mean_windows(dims, args->in(0), args->out(0), *args));
     });
 }
 
