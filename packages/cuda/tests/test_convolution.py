@@ -107,6 +107,51 @@ def test_layouts(layout):
     close(found, functional.conv2d(with_layout(x), with_layout(w), padding=2), "float32")
 
 
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("channels", "each", "options"),
+    [
+        (4, 1, {"padding": 1}),
+        (4, 2, {"stride": 2}),
+        (70, 1, {"padding": 1, "dilation": 2}),
+        (32, 3, {"stride": (1, 2), "padding": (0, 1)}),
+    ],
+)
+def test_depthwise_convolutions_of_channels_last(channels, each, options, transposed, dtype, bias, driver):
+    """They give channels-last results, in as many launches as row-major arrays need: no array is copied."""
+    convolve = functional.conv_transpose2d if transposed else functional.conv2d
+    kernel = (channels, 1 if transposed else each, 3, 3)
+    if not transposed:
+        kernel = (channels * each, 1, 3, 3)
+
+    def call(x, *given):
+        return convolve(x, *given, groups=channels, **options)
+
+    x = values(dtype, 2, channels, 7, 6)
+    tensors = [x, values(dtype, *kernel)]
+    if bias:
+        tensors.append(values(dtype, channels if transposed else channels * each))
+    last = x.to(memory_format=torch.channels_last)
+    compare(call, [last, *tensors[1:]], dtype)
+
+    counts = []
+    for given in (x, last):
+        leaves = [t.cuda().requires_grad_() for t in (given, *tensors[1:])]
+        before = driver.fake_cuda_launches()
+        y = call(*leaves)
+        counts.append(driver.fake_cuda_launches() - before)
+        assert y.is_contiguous(memory_format=torch.channels_last) == (given is last)
+        grad = torch.ones_like(y)
+        before = driver.fake_cuda_launches()
+        y.backward(grad)
+        counts.append(driver.fake_cuda_launches() - before)
+        assert leaves[0].grad.stride() == given.stride()
+    assert counts[0] == counts[2] == 1
+    assert counts[3] - counts[1] == int(bias)  # the sum over the rows of a channels-last gradient has two steps
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
 def test_integers_wrap_around(dtype):
     kind = getattr(torch, dtype)

@@ -13,12 +13,13 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A cross-correlation from `in` to `out`, both row-major. With fewer than three spatial dimensions, the first entries
+/// A cross-correlation from `in` to `out`, both row-major or both channels-last. With fewer than three spatial dimensions, the first entries
 /// of the arrays describe dimensions of size 1. A transposed convolution is the gradient of a cross-correlation, and is
 /// described by this cross-correlation with `in` and `out` exchanged.
 struct Correlation {
     int64_t batch, in_channels, out_channels, groups;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+    bool channels_last = false;
 
     Correlation(const View& from, const View& weight, const View& to, const KernelArgs& args)
         : batch(from.size(0)),
@@ -64,6 +65,27 @@ struct Correlation {
             complete = complete && room >= 0 && room / stride[d] + 1 == out[d];
         }
         return complete;
+    }
+
+    /// The place of an element in memory, in an array with planes of `size` elements.
+    __device__ int64_t place(int64_t sample, int64_t channel, int64_t position, int64_t channels,
+                             int64_t size) const {
+        return channels_last ? (sample * size + position) * channels + channel
+                             : (sample * channels + channel) * size + position;
+    }
+    __device__ int64_t place_in(int64_t sample, int64_t channel, int64_t position) const {
+        return place(sample, channel, position, in_channels, in_size());
+    }
+    __device__ int64_t place_out(int64_t sample, int64_t channel, int64_t position) const {
+        return place(sample, channel, position, out_channels, out_size());
+    }
+    struct Element {
+        int64_t sample, channel, position;
+    };
+    /// The element at a place in memory.
+    __device__ Element element(int64_t at, int64_t channels, int64_t size) const {
+        if (channels_last) return {at / channels / size, at % channels, at / channels % size};
+        return {at / size / channels, at / size % channels, at % size};
     }
 
     /// Returns the input position that a tap reads for an output position, or -1 if the tap reads the padding.
@@ -151,15 +173,14 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t positions = c.out_size(), n = c.batch * c.out_channels * positions, taps = c.taps();
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const int64_t position = i % positions, channel = i / positions % c.out_channels,
-                      sample = i / positions / c.out_channels;
-        const int64_t first = sample * c.in_channels + channel / c.group_out() * c.group_in();
+        const auto [sample, channel, position] = c.element(i, c.out_channels, positions);
+        const int64_t first = channel / c.group_out() * c.group_in();
         T sum = bias ? static_cast<T>(bias[channel]) : T(0);
         for (int64_t k = 0; k < c.group_in(); ++k)
             for (int64_t tap = 0; tap < taps; ++tap) {
                 const int64_t from = c.source(position, tap);
                 if (from < 0) continue;
-                sum += static_cast<T>(in[(first + k) * c.in_size() + from]) *
+                sum += static_cast<T>(in[c.place_in(sample, first + k, from)]) *
                        static_cast<T>(weight[(channel * c.group_in() + k) * taps + tap]);
             }
         out[i] = Stored(sum);
@@ -175,40 +196,52 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t size = c.in_size(), n = c.batch * c.in_channels * size, taps = c.taps();
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const int64_t position = i % size, channel = i / size % c.in_channels,
-                      sample = i / size / c.in_channels;
+        const auto [sample, channel, position] = c.element(i, c.in_channels, size);
         const int64_t first = channel / c.group_in() * c.group_out();
         T sum = bias ? static_cast<T>(bias[channel]) : T(0);
         for (int64_t k = first; k < first + c.group_out(); ++k)
             for (int64_t tap = 0; tap < taps; ++tap) {
                 const int64_t to = c.target(position, tap);
                 if (to < 0) continue;
-                sum += static_cast<T>(out[(sample * c.out_channels + k) * c.out_size() + to]) *
+                sum += static_cast<T>(out[c.place_out(sample, k, to)]) *
                        static_cast<T>(weight[(k * c.group_in() + channel % c.group_in()) * taps + tap]);
             }
         in[i] = Stored(sum);
     }
 }
 
-/// Computes the gradient of `correlate` with respect to its weight. One block computes each element.
+/// Number of successive channels of a channels-last array that a block processes at a time.
+constexpr unsigned kLanes = 32;
+
+/// Computes the gradient of `correlate` with respect to its weight. One block computes one element or, for channels-last
+/// arrays, one element of each of kLanes output channels, so that neighbouring threads read neighbouring elements.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     correlate_weights(const Correlation c, Stored* weight, const Stored* in, const Stored* out) {
     using T = Computed<Stored>;
     __shared__ Values<T> room;
-    const int64_t positions = c.out_size(), taps = c.taps(), count = c.out_channels * c.group_in() * taps;
-    for (int64_t w = blockIdx.x; w < count; w += gridDim.x) {
-        const int64_t tap = w % taps, channel = w / taps / c.group_in(),
-                      source = channel / c.group_out() * c.group_in() + w / taps % c.group_in();
+    const unsigned width = c.channels_last ? kLanes : 1;
+    const int64_t positions = c.out_size(), each = c.group_in() * c.taps(),
+                  tiles = (c.out_channels + width - 1) / width;
+    for (int64_t block = blockIdx.x; block < tiles * each; block += gridDim.x) {
+        const int64_t channel = block / each * width + threadIdx.x % width, w = block % each,
+                      tap = w % c.taps(),
+                      source = channel / c.group_out() * c.group_in() + w / c.taps();
+        const int64_t end = channel < c.out_channels ? c.batch * positions : 0;
         T sum = 0;
-        for (int64_t i = threadIdx.x; i < c.batch * positions; i += kThreads) {
+        for (int64_t i = threadIdx.x / width; i < end; i += kThreads / width) {
             const int64_t sample = i / positions, from = c.source(i % positions, tap);
             if (from < 0) continue;
-            sum += static_cast<T>(in[(sample * c.in_channels + source) * c.in_size() + from]) *
-                   static_cast<T>(out[(sample * c.out_channels + channel) * positions + i % positions]);
+            sum += static_cast<T>(in[c.place_in(sample, source, from)]) *
+                   static_cast<T>(out[c.place_out(sample, channel, i % positions)]);
         }
-        sum = over_lanes(room.x, threadIdx.x, kThreads, sum, Plus());
-        if (threadIdx.x == 0) weight[w] = Stored(sum);
+        __syncthreads();  // all threads have read `room`
+        room.x[threadIdx.x] = sum;
+        for (unsigned apart = kThreads / 2; apart >= width; apart /= 2) {
+            __syncthreads();
+            if (threadIdx.x < apart) room.x[threadIdx.x] += room.x[threadIdx.x + apart];
+        }
+        if (threadIdx.x < width && end > 0) weight[channel * each + w] = Stored(room.x[threadIdx.x]);
     }
 }
 
@@ -239,7 +272,6 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Computes the sums of the columns of a matrix (rows, channels). A block adds `share` rows of kLanes columns, and writes
 /// the sums to a row of `sums`, a matrix (parts, channels).
-constexpr unsigned kLanes = 32;
 template <class To, class From>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(To* sums, const From* x, int64_t rows, int64_t channels, int64_t share) {
@@ -292,24 +324,20 @@ class Convolution {
     /// Computes `out`, the cross-correlation of `in` and `weight`, and adds `bias` if it is defined.
     void forward(const View& out, const View& in, const View& weight, const View& bias) {
         if (by_library(ConvolutionForm::Kind::Forward, in, weight, out, bias)) return;
+        if (is_direct()) return directly(&correlate<Stored>, out, in, weight, bias);
         const Stored *x = dense<Stored>(args_.context, in), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, out);
-        if (is_direct()) {
-            launch(&correlate<Stored>, grid_of(out.numel), stream_, c_, to.data(), x, w,
-                   dense<Stored>(args_.context, bias));
-        } else {
-            start_with(to.data(), out, bias);
-            if (c_.window() == 0) return to.finish();  // there is nothing to add
-            for_samples([&](int64_t first, int64_t count) {
-                const Stored* columns = columns_of(x + first * c_.in_channels * c_.in_size(), count);
-                Product p = product(c_.group_out(), c_.out_size(), c_.window(), bias.defined() ? 1 : 0);
-                p.a = {w, c_.group_out() * c_.window(), c_.window(), 1};
-                p.b = {columns, c_.window() * c_.out_size(), c_.out_size(), 1};
-                p.out = {to.data() + first * c_.out_channels * c_.out_size(), c_.group_out() * c_.out_size(),
-                         c_.out_size(), 1};
-                multiply_groups(p, count, 0, rows_ * c_.out_size(), c_.out_channels * c_.out_size());
-            });
-        }
+        start_with(to.data(), out, bias);
+        if (c_.window() == 0) return to.finish();  // there is nothing to add
+        for_samples([&](int64_t first, int64_t count) {
+            const Stored* columns = columns_of(x + first * c_.in_channels * c_.in_size(), count);
+            Product p = product(c_.group_out(), c_.out_size(), c_.window(), bias.defined() ? 1 : 0);
+            p.a = {w, c_.group_out() * c_.window(), c_.window(), 1};
+            p.b = {columns, c_.window() * c_.out_size(), c_.out_size(), 1};
+            p.out = {to.data() + first * c_.out_channels * c_.out_size(), c_.group_out() * c_.out_size(),
+                     c_.out_size(), 1};
+            multiply_groups(p, count, 0, rows_ * c_.out_size(), c_.out_channels * c_.out_size());
+        });
         to.finish();
     }
 
@@ -317,13 +345,9 @@ class Convolution {
     /// convolution of `out`.
     void transposed(const View& in, const View& weight, const View& out, const View& bias) {
         if (by_library(ConvolutionForm::Kind::Data, in, weight, out, bias)) return;
+        if (is_direct()) return directly(&correlate_transposed<Stored>, in, out, weight, bias);
         const Stored *y = dense<Stored>(args_.context, out), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, in);
-        if (is_direct()) {
-            launch(&correlate_transposed<Stored>, grid_of(in.numel), stream_, c_, to.data(), y, w,
-                   dense<Stored>(args_.context, bias));
-            return to.finish();
-        }
         start_with(to.data(), in, bias);
         if (c_.group_out() == 0) return to.finish();  // there is nothing to add
         const bool pointwise = c_.is_pointwise();
@@ -347,12 +371,15 @@ class Convolution {
     /// Computes `weight`, the gradient with respect to the weight.
     void weights(const View& weight, const View& in, const View& out) {
         if (by_library(ConvolutionForm::Kind::Weight, in, weight, out, kAbsent)) return;
-        const Stored *x = dense<Stored>(args_.context, in), *y = dense<Stored>(args_.context, out);
         const DenseOut<Stored> to(args_.context, weight);
         if (is_direct()) {
-            launch(&correlate_weights<Stored>, grid_of_blocks(weight.numel), stream_, c_, to.data(), x, y);
+            const Correlation c = in_their_format(in, out);
+            launch(&correlate_weights<Stored>, grid_of_blocks(weight.numel), stream_, c, to.data(),
+                   in_format<Stored>(args_.context, in, c.channels_last),
+                   in_format<Stored>(args_.context, out, c.channels_last));
             return to.finish();
         }
+        const Stored *x = dense<Stored>(args_.context, in), *y = dense<Stored>(args_.context, out);
         const int64_t positions = c_.out_size();
         Stored* const permuted =
             samples_ > 1 ? scratch<Stored>(args_.context, samples_ * c_.out_channels * positions) : nullptr;
@@ -384,6 +411,23 @@ class Convolution {
     /// Whether the sums are computed without matrix products. This is the case if each of several groups has only one
     /// input channel, because the products would then have single rows.
     bool is_direct() const { return c_.group_in() == 1 && c_.groups > 1; }
+
+    /// The correlation for channels-last arrays if one of two arrays is channels-last, and for row-major arrays otherwise.
+    Correlation in_their_format(const View& a, const View& b) const {
+        Correlation c = c_;
+        c.channels_last = is_channels_last(a) || is_channels_last(b);
+        return c;
+    }
+    /// Queues `correlate` or `correlate_transposed`, which computes `made` from `given`.
+    void directly(void (*kernel)(const Correlation, Stored*, const Stored*, const Stored*, const Stored*),
+                  const View& made, const View& given, const View& weight, const View& bias) {
+        const Correlation c = in_their_format(made, given);
+        const FormatOut<Stored> to(args_.context, made, c.channels_last);
+        launch(kernel, grid_of(made.numel), stream_, c, to.data(),
+               in_format<Stored>(args_.context, given, c.channels_last),
+               dense<Stored>(args_.context, weight), dense<Stored>(args_.context, bias));
+        to.finish();
+    }
 
     /// Computes the tensor that `kind` names, and adds `bias` to it if it is defined. Returns false if cuDNN cannot do
     /// that, or may not. All tensors are channels-last for the library if one of them is, and row-major otherwise.
