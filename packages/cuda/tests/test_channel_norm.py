@@ -72,7 +72,9 @@ def test_gradients_through_an_activation(activation, training, shape, dtype):
 
 # In channels-last arrays a block has several channels: fewer than 32, a multiple of 32, and a last group that is not full.
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(3, 6, 4, 5), (3, 64, 5, 3), (2, 70, 40, 50), (2, 3, 2, 4, 5), (1, 2, 30, 20)])
+@pytest.mark.parametrize(
+    "shape", [(3, 6, 4, 5), (3, 64, 5, 3), (2, 70, 40, 50), (2, 3, 2, 4, 5), (1, 2, 30, 20)]
+)
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_of_channels_last(training, shape, dtype):
     x = (example("float64", *shape) + 5).to(getattr(torch, dtype)).movedim(1, -1).contiguous().movedim(-1, 1)

@@ -149,7 +149,9 @@ def test_depthwise_convolutions_of_channels_last(channels, each, options, transp
         counts.append(driver.fake_cuda_launches() - before)
         assert leaves[0].grad.stride() == given.stride()
     assert counts[0] == counts[2] == 1
-    assert counts[3] - counts[1] == int(bias)  # the sum over the rows of a channels-last gradient has two steps
+    assert counts[3] - counts[1] == int(
+        bias
+    )  # the sum over the rows of a channels-last gradient has two steps
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])

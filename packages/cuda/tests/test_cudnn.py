@@ -35,6 +35,10 @@ def switches(cudnn):
         cudnn.fake_cudnn_slow(engine, 0)
 
 
+def test_version(cudnn):
+    assert torch.backends.cudnn.version() == cudnn.cudnnGetVersion() >= 91900
+
+
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-12}
 
 

@@ -14,9 +14,8 @@ void bad_boxed_argument(const Operator& op, size_t position, const char* wanted)
 }
 
 void check_boxed_count(const Operator& op, const Stack& stack, size_t wanted) {
-    RL_CHECK(stack.size() == wanted, throw_type,
-             "%s: got %zu arguments, needs %zu\nhint: the schema is %s", op.name, stack.size(), wanted,
-             op.schema);
+    RL_CHECK(stack.size() == wanted, throw_type, "%s: got %zu arguments, needs %zu\nhint: the schema is %s",
+             op.name, stack.size(), wanted, op.schema);
 }
 
 // --- typed to boxed ---

@@ -306,8 +306,21 @@ def test_error_texts_are_valid_utf8() -> None:
     """Texts quote strings of the caller, which may be any bytes. Characters are kept, and other bytes are replaced."""
     draw = random.Random(0)
     good = ["é", "€", "\U0001f600", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U0010ffff"]
-    bad = [b"\xff", b"\x80", b"\xc0\xaf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf0\x80\x80\x80", b"\xe2\x82"]
-    names = [*bad, *(g.encode() for g in good), *(bytes(draw.choices(range(1, 256), k=8)) for _ in range(500))]
+    bad = [
+        b"\xff",
+        b"\x80",
+        b"\xc0\xaf",
+        b"\xe0\x80\x80",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xf0\x80\x80\x80",
+    ]
+    bad.append(b"\xe2\x82")  # the first two bytes of a character
+    names = [
+        *bad,
+        *(g.encode() for g in good),
+        *(bytes(draw.choices(range(1, 256), k=8)) for _ in range(500)),
+    ]
     for name in names:
         assert C.rl_call(name, None, 0, None, 0) != OK
         text = C.rl_error_text().decode()

@@ -225,8 +225,7 @@ __global__ void __launch_bounds__(kThreads)
                   tiles = (c.out_channels + width - 1) / width;
     for (int64_t block = blockIdx.x; block < tiles * each; block += gridDim.x) {
         const int64_t channel = block / each * width + threadIdx.x % width, w = block % each,
-                      tap = w % c.taps(),
-                      source = channel / c.group_out() * c.group_in() + w / c.taps();
+                      tap = w % c.taps(), source = channel / c.group_out() * c.group_in() + w / c.taps();
         const int64_t end = channel < c.out_channels ? c.batch * positions : 0;
         T sum = 0;
         for (int64_t i = threadIdx.x / width; i < end; i += kThreads / width) {
@@ -424,8 +423,8 @@ class Convolution {
         const Correlation c = in_their_format(made, given);
         const FormatOut<Stored> to(args_.context, made, c.channels_last);
         launch(kernel, grid_of(made.numel), stream_, c, to.data(),
-               in_format<Stored>(args_.context, given, c.channels_last),
-               dense<Stored>(args_.context, weight), dense<Stored>(args_.context, bias));
+               in_format<Stored>(args_.context, given, c.channels_last), dense<Stored>(args_.context, weight),
+               dense<Stored>(args_.context, bias));
         to.finish();
     }
 

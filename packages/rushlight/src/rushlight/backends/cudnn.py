@@ -16,6 +16,8 @@ Attributes:
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
 from contextlib import AbstractContextManager
 from types import ModuleType
@@ -85,13 +87,20 @@ def is_available() -> bool:
 
 
 def version() -> int | None:
-    """Return None: the version of cuDNN is not determined.
+    """Return the version of cuDNN, such as 91900 for cuDNN 9.19.0; None if no CUDA device or no cuDNN is available.
 
     Example:
-        >>> torch.backends.cudnn.version() is None
+        >>> torch.backends.cudnn.version() is None or torch.backends.cudnn.version() >= 91900
         True
     """
-    return None
+    if not is_available():  # otherwise the plug-in has loaded cuDNN, if it is installed
+        return None
+    try:
+        library = ctypes.CDLL("libcudnn.so.9", mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+    except OSError:
+        return None
+    library.cudnnGetVersion.restype = ctypes.c_size_t
+    return int(library.cudnnGetVersion())
 
 
 def is_acceptable(tensor: core.Tensor) -> bool:
