@@ -161,17 +161,42 @@ def test_empty_inputs(shape):
         compare(call, [torch.zeros(shape), weight, bias], "float32")
 
 
-@pytest.mark.parametrize("shape", [(3, 6, 4, 5), (2, 3, 2, 4, 5)])
-@pytest.mark.parametrize("training", [True, False])
-def test_channels_last_is_not_copied(training, shape, driver):
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(3, 6, 4, 5), (2, 70, 5, 3), (2, 6, 40, 50), (2, 4, 2, 4, 5)])
+@pytest.mark.parametrize("per_group", [1, 2])
+def test_group_norm_of_channels_last(per_group, shape, dtype):
+    x = example(dtype, *shape).movedim(1, -1).contiguous().movedim(-1, 1)
+    weight, bias = example(dtype, shape[1]), example(dtype, shape[1]).flip(0)
+    for affine in ((weight, bias), (None, None)):
+        compare(
+            lambda device, x, w, b: (functional.group_norm(x, shape[1] // per_group, w, b, 1e-2),),
+            [x, *affine],
+            dtype,
+        )
+
+
+def batch_norm(x, weight, training):
+    mean, var = torch.zeros(x.shape[1], device="cuda"), torch.ones(x.shape[1], device="cuda")
+    return functional.batch_norm(x, mean, var, weight, None, training)
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 4, 5), (2, 4, 2, 4, 5)])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, w: batch_norm(x, w, True).relu(),
+        lambda x, w: batch_norm(x, w, False).relu(),
+        lambda x, w: functional.group_norm(x, 2, w),
+    ],
+)
+def test_channels_last_is_not_copied(norm, shape, driver):
     """The number of launches is that of row-major arrays, so no array is copied to another format."""
 
     def launches(x):
         x = x.cuda().requires_grad_()
         weight = torch.ones(shape[1], device="cuda", requires_grad=True)
-        mean, var = torch.zeros(shape[1], device="cuda"), torch.ones(shape[1], device="cuda")
         before = driver.fake_cuda_launches()
-        y = functional.batch_norm(x, mean, var, weight, None, training).relu()
+        y = norm(x, weight)
         grad = torch.ones_like(y)
         y.backward(grad)
         assert x.grad.stride() == x.stride()

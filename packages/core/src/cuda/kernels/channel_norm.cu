@@ -1,6 +1,6 @@
-// Batch norm and group norm of arrays (batch, channels, ...), and their gradients. Batch norm reads and writes row-major and
-// channels-last arrays; group norm works on row-major arrays. Statistics are computed in float64: the mean of each share of
-// a row, and then the squared deviations from it. The division into shares depends only on the shape and the format.
+// Batch norm and group norm of row-major and channels-last arrays (batch, channels, ...), and their gradients. Statistics are
+// computed in float64: the mean of each share of a row, and then the squared deviations from it. The division into shares
+// depends only on the shape and the format.
 #include "cuda/kernels.h"
 #include "cuda/kernels/formats.cuh"
 #include "cuda/kernels/rows.cuh"
@@ -8,15 +8,16 @@
 namespace rushlight::cuda {
 namespace {
 
-/// `count` rows, each of which consists of `pieces` runs of `size` adjacent elements. In memory, the first runs of all
-/// rows come first, then their second runs, and so on. Each row is divided into `shares` parts, and a block processes one
+/// `count` rows, each of which consists of `pieces` runs of `size` adjacent elements. Each `together` successive rows have
+/// adjacent memory, in which the first runs of these rows come first, then their second runs, and so on. Each row is divided into `shares` parts, and a block processes one
 /// part of `width` successive rows. If the runs are single elements, as the channels of a channels-last array, a block
 /// processes several rows, so that neighbouring threads read neighbouring elements.
 struct Runs {
-    int64_t count, size, pieces, shares;
+    int64_t count, size, pieces, together, shares;
     uint32_t width = 1;
 
-    Runs(int64_t rows, int64_t adjacent, int64_t runs) : count(rows), size(adjacent), pieces(runs) {
+    Runs(int64_t rows, int64_t adjacent, int64_t runs, int64_t rows_together)
+        : count(rows), size(adjacent), pieces(runs), together(rows_together) {
         constexpr int64_t kPerBlock = kThreads * 16, kBlocks = 1024;
         constexpr uint32_t kWidest = 32;
         while (size == 1 && width < kWidest && width < count) width *= 2;
@@ -27,9 +28,11 @@ struct Runs {
     __host__ __device__ int64_t length() const { return size * pieces; }
     /// The number of groups of `width` rows.
     __host__ __device__ int64_t tiles() const { return (count + width - 1) / width; }
-    __device__ int64_t position(int64_t row, int64_t i) const {
-        return ((i / size) * count + row) * size + i % size;
+    /// The first element of a row, and the distance of its element `i` from the first one.
+    __device__ int64_t start(int64_t row) const {
+        return (row / together * pieces * together + row % together) * size;
     }
+    __device__ int64_t distance(int64_t i) const { return i / size * together * size + i % size; }
     __device__ int64_t first(int64_t share) const { return length() * share / shares; }
     Grid grid() const { return {blocks_for(tiles() * kThreads), kThreads, static_cast<unsigned>(shares)}; }
 
@@ -63,8 +66,9 @@ __global__ void __launch_bounds__(kThreads) find_moments(const Runs s, Moments* 
     const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
     for (int64_t tile = blockIdx.x; tile < s.tiles(); tile += gridDim.x) {
         const int64_t row = s.row(tile), end = row < s.count ? last : first;
+        const Stored* from = in + s.start(row);
         const auto value = [&](int64_t i) {
-            return static_cast<double>(static_cast<T>(in[s.position(row, i)]));
+            return static_cast<double>(static_cast<T>(from[s.distance(i)]));
         };
         double mean = 0, squares = 0;
         for (int64_t i = first + s.lane(); i < end; i += s.lanes()) mean += value(i);
@@ -121,9 +125,10 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t tile = blockIdx.x; tile < s.tiles(); tile += gridDim.x) {
         const int64_t row = s.row(tile), end = row < s.count ? last : first;
         const T mean = row < s.count ? means[row / per_mean] : T(0);
+        const int64_t start = s.start(row);
         Sums sum = {0, 0};
         for (int64_t i = first + s.lane(); i < end; i += s.lanes()) {
-            const int64_t at = s.position(row, i);
+            const int64_t at = start + s.distance(i);
             const T g = grad[at];
             sum.grad += g;
             sum.product += static_cast<double>(g) * (static_cast<T>(in[at]) - mean);
@@ -154,38 +159,57 @@ struct InputGradient {
     T p, q, r;
 };
 
-/// Compute the formula of Affine or InputGradient for runs of `size` elements. Run number r uses the coefficients at
-/// positions[r % period].
-template <class Stored>
-__global__ void __launch_bounds__(kThreads)
-    apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* positions, int64_t n,
-                 int64_t size, int64_t period) {
-    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const auto& a = positions[i / size % period];
-        out[i] = Stored(static_cast<Computed<Stored>>(in[i]) * a.scale + a.shift);
-    }
-}
-template <class Stored>
-__global__ void __launch_bounds__(kThreads)
-    apply_gradient(Stored* out, const Incoming<Stored> grad, const Stored* in,
-                   const InputGradient<Computed<Stored>>* positions, int64_t n, int64_t size,
-                   int64_t period) {
-    using T = Computed<Stored>;
-    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const auto& a = positions[i / size % period];
-        out[i] = Stored(grad[i] * a.p + (static_cast<T>(in[i]) * a.q + a.r));
-    }
-}
-
 int64_t elements_per_channel(const View& input) {
     int64_t n = 1;
     for (int d = 2; d < input.ndim; ++d) n *= input.sizes[d];
     return n;
 }
 
+/// Where the coefficients of an element are, in an array (samples, channels) or, if all samples have the same coefficients,
+/// in an array (channels).
+struct Coefficients {
+    int64_t size, channels,
+        sample;  // the elements of a run; sample is 0 if all samples have the same coefficients
+
+    Coefficients(const View& input, bool channels_last, bool for_each_sample)
+        : size(channels_last ? 1 : elements_per_channel(input)),
+          channels(input.size(1)),
+          sample(for_each_sample ? channels * elements_per_channel(input) : 0) {}
+    __device__ int64_t operator()(int64_t i) const {
+        return i / size % channels + (sample ? i / sample * channels : 0);
+    }
+};
+
+/// Compute the formula of Affine or InputGradient for each element.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* coefficients, int64_t n,
+                 const Coefficients at) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const auto& a = coefficients[at(i)];
+        out[i] = Stored(static_cast<Computed<Stored>>(in[i]) * a.scale + a.shift);
+    }
+}
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    apply_gradient(Stored* out, const Incoming<Stored> grad, const Stored* in,
+                   const InputGradient<Computed<Stored>>* coefficients, int64_t n, const Coefficients at) {
+    using T = Computed<Stored>;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const auto& a = coefficients[at(i)];
+        out[i] = Stored(grad[i] * a.p + (static_cast<T>(in[i]) * a.q + a.r));
+    }
+}
+
 // --- Batch norm -------------------------------------------------------------------------------------
+
+Runs rows_of_channels(const View& input, bool channels_last) {
+    const int64_t samples = input.size(0), channels = input.size(1), each = elements_per_channel(input);
+    return channels_last ? Runs(channels, 1, samples * each, channels)
+                         : Runs(channels, each, samples, channels);
+}
 
 template <class T>
 struct BatchStatistics {
@@ -229,8 +253,8 @@ struct BatchNorm {
         const cudaStream_t stream = queue_of(args);
         KernelContext* const context = args.context;
         const bool last = is_channels_last(input);
-        const int64_t channels = input.size(1), each = elements_per_channel(input), size = last ? 1 : each;
-        const Runs runs(channels, size, last ? input.size(0) * each : input.size(0));
+        const int64_t channels = input.size(1);
+        const Runs runs = rows_of_channels(input, last);
         static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
         const bool training = args.params[0].as_bool();
         const FormatOut<Stored> to(context, args.out(0), last);
@@ -255,7 +279,7 @@ struct BatchNorm {
         launch(&settle_batch<T>, Grid{blocks_for(channels), kThreads}, stream, runs, statistics, moments,
                positions);
         launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x,
-               positions, input.numel, size, channels);
+               positions, input.numel, Coefficients(input, last, false));
         to.finish();
         for (const DenseOut<T>* made : {&save_mean, &save_invstd, &new_mean, &new_var}) made->finish();
     }
@@ -293,10 +317,10 @@ struct BatchNormBackward {
         const View& input = args.in(1 + kMore);
         KernelContext* const context = args.context;
         const bool last = is_channels_last(input);
-        const int64_t channels = input.size(1), each = elements_per_channel(input), size = last ? 1 : each;
+        const int64_t channels = input.size(1);
         if (channels == 0) return;
         const cudaStream_t stream = queue_of(args);
-        const Runs runs(channels, size, last ? input.size(0) * each : input.size(0));
+        const Runs runs = rows_of_channels(input, last);
         const FormatOut<Stored> to(context, args.out(0), last);
         const DenseOut<T> grad_weight(context, args.out(1)), grad_bias(context, args.out(2));
         Incoming<Stored> grad{in_format<Stored>(context, args.in(0), last), nullptr, 0, 0};
@@ -315,7 +339,7 @@ struct BatchNormBackward {
                args.params[2 * kMore].as_bool(), grad_weight.data(), grad_bias.data(), positions);
         if (to.data() && input.numel > 0)
             launch(&apply_gradient<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), grad,
-                   x, positions, input.numel, size, channels);
+                   x, positions, input.numel, Coefficients(input, last, false));
         to.finish();
         grad_weight.finish();
         grad_bias.finish();
@@ -352,21 +376,23 @@ struct GroupNorm {
         if (args.out(0).numel == 0) return;
         const cudaStream_t stream = queue_of(args);
         KernelContext* const context = args.context;
-        const int64_t channels = input.size(1), size = elements_per_channel(input),
-                      groups = args.params[0].as_int(), rows = input.size(0) * channels;
-        const Runs runs(input.size(0) * groups, channels / groups * size, 1);
-        const DenseOut<Stored> to(context, args.out(0));
+        const bool last = is_channels_last(input);
+        const int64_t channels = input.size(1), each = elements_per_channel(input),
+                      groups = args.params[0].as_int(), per_group = channels / groups,
+                      rows = input.size(0) * channels, count = input.size(0) * groups;
+        const Runs runs = last ? Runs(count, per_group, each, groups) : Runs(count, per_group * each, 1, 1);
+        const FormatOut<Stored> to(context, args.out(0), last);
         const DenseOut<T> means(context, args.out(1)), rstds(context, args.out(2));
-        const Stored* x = dense<Stored>(context, input);
+        const Stored* x = in_format<Stored>(context, input, last);
         auto* moments = scratch<Moments>(context, runs.count * runs.shares);
         auto* positions = scratch<Affine<T>>(context, rows);
         launch(&find_moments<Stored>, runs.grid(), stream, runs, moments, x);
         launch(&settle_groups<T>, Grid{blocks_for(rows), kThreads}, stream, runs, moments,
                dense<T>(context, args.in(1)), dense<T>(context, args.in(2)),
-               static_cast<T>(args.params[1].as_float()), channels, channels / groups, means.data(),
-               rstds.data(), positions);
+               static_cast<T>(args.params[1].as_float()), channels, per_group, means.data(), rstds.data(),
+               positions);
         launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x,
-               positions, input.numel, size, rows);
+               positions, input.numel, Coefficients(input, last, true));
         to.finish();
         means.finish();
         rstds.finish();
@@ -420,15 +446,16 @@ struct GroupNormBackward {
         using T = Computed<Stored>;
         const View& input = args.in(1);
         KernelContext* const context = args.context;
-        const int64_t channels = input.size(1), size = elements_per_channel(input),
-                      per_group = channels / args.params[0].as_int();
+        const bool last = is_channels_last(input);
+        const int64_t channels = input.size(1), each = elements_per_channel(input),
+                      per_group = channels / args.params[0].as_int(), rows = input.size(0) * channels;
         if (channels == 0) return;
         const cudaStream_t stream = queue_of(args);
-        const Runs runs(input.size(0) * channels, size, 1);
-        const DenseOut<Stored> to(context, args.out(0));
+        const Runs runs = last ? Runs(rows, 1, each, channels) : Runs(rows, each, 1, 1);
+        const FormatOut<Stored> to(context, args.out(0), last);
         const DenseOut<T> grad_weight(context, args.out(1)), grad_bias(context, args.out(2));
-        const Incoming<Stored> grad{dense<Stored>(context, args.in(0)), nullptr, 0, 0};
-        const Stored* x = dense<Stored>(context, input);
+        const Incoming<Stored> grad{in_format<Stored>(context, args.in(0), last), nullptr, 0, 0};
+        const Stored* x = in_format<Stored>(context, input, last);
         const T *means = dense<T>(context, args.in(2)), *rstds = dense<T>(context, args.in(3));
         auto* sums = scratch<Sums>(context, runs.count * runs.shares);
         if (input.numel > 0)
@@ -441,7 +468,7 @@ struct GroupNormBackward {
             launch(&settle_group_gradients<T>, Grid{blocks_for(runs.count), kThreads}, stream, runs, sums,
                    means, rstds, dense<T>(context, args.in(4)), channels, per_group, positions);
             launch(&apply_gradient<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), grad,
-                   x, positions, input.numel, size, runs.count);
+                   x, positions, input.numel, Coefficients(input, last, true));
         }
         to.finish();
         grad_weight.finish();
