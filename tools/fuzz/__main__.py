@@ -44,6 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
         help="run programs of one call: every operator at zeros, ties, tiny and large numbers, and other shapes",
     )
     parser.add_argument(
+        "--arguments",
+        action="store_true",
+        help="run programs of one call: every operator with one argument of a sample replaced",
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("fuzz-out"), help="folder for scripts that show groups (fuzz-out)"
     )
     options = parser.parse_args(arguments)
@@ -70,8 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
         )
         seconds = options.minutes * 60
         with contextlib.suppress(KeyboardInterrupt):  # ends with the report
-            if options.each:
-                campaign.run_each(each.programs(found, options.seed), seconds=seconds)
+            if options.each or options.arguments:
+                made = (each.replaced if options.arguments else each.programs)(found, options.seed)
+                campaign.run_each(made, seconds=seconds)
             else:
                 count = options.programs or float("inf")
                 campaign.run(seconds=seconds, programs=count, first=options.first)

@@ -1,4 +1,5 @@
-"""Generate programs of one call for every operator, with values and shapes at which formulas and kernels may differ."""
+"""Generate programs of one call for every operator: with values and shapes at which formulas and kernels may differ, and
+with one argument of a sample replaced."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fuzz.operators import Array, Operator
-from fuzz.program import COMPLEX, FLOATS, MODES, Call, Input, Program, Ref, mapped
+from fuzz.program import COMPLEX, FLOATS, MODES, Call, Input, Named, Program, Ref, mapped
 from fuzz.values import DTYPES, Values
 
 INFINITE = (float("inf"), float("-inf"), float("nan"))
@@ -27,6 +28,14 @@ POOLS: dict[str, tuple[float, ...]] = {
     "far apart": (1e-6, 1e4, -1e4, 1.0, 0.0),
 }
 SHAPES = ("as it is", "empty", "one less", "one more", "of ones", "0-d")
+# What replaces an argument that is a number. Bools do not replace numbers: PyTorch accepts them in place of ints in some
+# positions of a list only.
+NUMBERS: tuple[Any, ...] = (
+    -3, -1, 0, 1, 2, 5, 100, 0.0, 0.5, -1.5, 1e-30, 1e30, *INFINITE, 1j,
+    Array("float64", (), (-2.0,)), Array("int64", (), (300,)), Array("complex64", (), (1j,)),
+)  # fmt: skip
+LISTS: tuple[tuple[int, ...], ...] = ((), (0,), (-1,), (1,), (0, 0), (0, 1), (2, 2), (-3,), (1, 1, 1))
+WORDS = ("", "mean", "nonsense")
 # The smallest and the largest value of each dtype that cannot represent all values.
 ENDS = {"float16": (1e-7, 6e4)}
 
@@ -43,6 +52,77 @@ def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
         made = _program(*combination, rng)
         if made is not None:
             yield made
+
+
+def replaced(operators: list[Operator], seed: int) -> Iterator[Program]:
+    """Return a program for every sample, argument and replacement of this argument, in random order.
+
+    A tensor is replaced by one of each other dtype, and a list by the same list with a replaced item as well.
+    """
+    rng = random.Random(f"replaced {seed}")
+    combinations = [
+        (op, form, template, place, other)
+        for op in operators
+        for form in _forms(op)
+        for template in op.templates
+        for place, part in _parts(template)
+        for other in _others(part, Values(rng, False))
+    ]
+    rng.shuffle(combinations)
+    for op, form, template, place, other in combinations:
+        args, kwargs = _with_part(template, place, other)
+        inputs: list[Input] = []
+
+        def as_input(value: Any, inputs: list[Input] = inputs) -> Any:
+            if not isinstance(value, Array):
+                return value
+            inputs.append(Input(f"x{len(inputs)}", value.dtype, value.shape, value.values))
+            return Ref(inputs[-1].name)
+
+        args, kwargs = mapped(args, as_input), {name: mapped(value, as_input) for name, value in kwargs.items()}
+        if form != "function" and not (args and isinstance(args[0], Ref)):
+            continue
+        name = op.name.partition(".")[0] if form == "function" else getattr(op, form)
+        yield Program(
+            tuple(inputs), (Call(name, op.function if form == "function" else "." + name, "v0", args, kwargs),)
+        )
+
+
+def _parts(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the place and the value of every argument of a sample, and of the items of lists."""
+    items = enumerate(value) if isinstance(value, (tuple, list)) else value.items()
+    for key, part in items:
+        yield (key,), part
+        if isinstance(part, (tuple, list, dict)):
+            for place, inner in _parts(part):
+                yield (key, *place), inner
+
+
+def _with_part(value: Any, place: tuple[Any, ...], other: Any) -> Any:
+    if not place:
+        return other
+    key, *rest = place
+    if isinstance(value, dict):
+        return {**value, key: _with_part(value[key], tuple(rest), other)}
+    changed = list(value)
+    changed[key] = _with_part(value[key], tuple(rest), other)
+    return type(value)(changed)
+
+
+def _others(part: Any, values: Values) -> list[Any]:
+    if isinstance(part, Array):
+        return [values.recast(part, dtype) for dtype in DTYPES if dtype != part.dtype]
+    if isinstance(part, Named):
+        return [Named(dtype) for dtype in DTYPES if dtype != part.name]
+    if isinstance(part, bool):
+        return [not part, *NUMBERS]
+    if isinstance(part, (int, float, complex)):
+        return [other for other in NUMBERS if type(other) is not type(part) or other != part]
+    if isinstance(part, str):
+        return [other for other in WORDS if other != part]
+    if isinstance(part, (tuple, list)) and all(isinstance(one, int) for one in part):
+        return [type(part)(other) for other in LISTS if other != tuple(part)]
+    return []
 
 
 def _forms(op: Operator) -> list[str]:

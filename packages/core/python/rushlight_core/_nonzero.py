@@ -29,13 +29,21 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
         tensor([[0, 0],
                 [1, 1]])
     """
-    if as_tuple:
-        return _C.nonzero(input, as_tuple=True)
-    return _C.nonzero(input) if out is None else _C.nonzero(input, out=out)
+    options = {} if out is None else {"out": out}
+    if as_tuple is False:
+        return _C.nonzero(input, **options)
+    return _C.nonzero(input, as_tuple=True, **options) if _truth(as_tuple) else _C.nonzero(input, **options)
 
 
 def _tensor_nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
-    return _method(self, as_tuple=True) if as_tuple else _method(self)
+    return _method(self, as_tuple=True) if as_tuple is not False and _truth(as_tuple) else _method(self)
+
+
+def _truth(as_tuple: Any) -> bool:
+    """Return a bool of Python or NumPy as a bool."""
+    if type(as_tuple) is not bool and (type(as_tuple).__module__, type(as_tuple).__name__[:4]) != ("numpy", "bool"):
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
+    return bool(as_tuple)
 
 
 _tensor_nonzero.__name__, _tensor_nonzero.__qualname__ = "nonzero", "Tensor.nonzero"

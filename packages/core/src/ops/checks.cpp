@@ -45,8 +45,8 @@ void isclose(const char* op, const Tensor& input, const Tensor& other, double rt
     RL_CHECK(input.dtype() == other.dtype(), throw_runtime,
              "%s(input, other): must have the same dtype, got %s and %s", op, name(input.dtype()),
              name(other.dtype()));
-    RL_CHECK(!(rtol < 0) && !(atol < 0), throw_runtime, "%s(rtol, atol): must not be negative, got %g and %g",
-             op, rtol, atol);
+    RL_CHECK(rtol >= 0 && atol >= 0, throw_runtime, "%s(rtol, atol): must be at least 0, got %g and %g", op,
+             rtol, atol);
 }
 
 void heaviside(const char* op, const Tensor& input, const Tensor& values) {

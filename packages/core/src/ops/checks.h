@@ -13,7 +13,7 @@ void no_bool_tensors(const char* op, const TensorOrScalar& input, const TensorOr
 void integer_divisor(const char* op, const TensorOrScalar& input, const TensorOrScalar& other);
 /// Raises RuntimeError if integers are raised to a negative power.
 void integer_power(const char* op, const TensorOrScalar& input, const TensorOrScalar& exponent);
-/// Raises RuntimeError if the dtypes differ, or if a tolerance is negative.
+/// Raises RuntimeError if the dtypes differ, or if a tolerance is negative or NaN.
 void isclose(const char* op, const Tensor& input, const Tensor& other, double rtol, double atol,
              bool equal_nan);
 /// Raises RuntimeError if the dtypes differ.

@@ -482,3 +482,10 @@ def test_norms_refuse_dtypes_that_lose_the_input(norm: Any) -> None:
     ]:
         with pytest.raises(RuntimeError, match="dtype"):
             norm(given, dtype)
+
+
+@pytest.mark.parametrize("ord", [None, 2, "fro"])
+@pytest.mark.parametrize("dim", [(), (0, 1, 2)])
+def test_norm_of_too_few_or_too_many_dimensions(ord: Any, dim: tuple[int, ...]) -> None:
+    with pytest.raises(RuntimeError, match="dim"):
+        rl.linalg.norm(rl.ones(2, 2, 2), ord, dim)

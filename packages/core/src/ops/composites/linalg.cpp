@@ -139,6 +139,8 @@ Tensor linalg_matrix_norm_name(const Tensor& given, std::string_view ord, IntLis
 
 Tensor linalg_norm(const Tensor& input, std::optional<Scalar> ord, std::optional<IntList> dim, bool keepdim,
                    std::optional<DType> dtype) {
+    RL_CHECK(!dim || dim->size() == 1 || dim->size() == 2, throw_runtime,
+             "linalg.norm(dim): must contain one or two dimensions, got %s", to_string(*dim).c_str());
     if (!ord) return linalg_vector_norm(input, Scalar(2), dim, keepdim, dtype);
     const int64_t n = dim ? static_cast<int64_t>(dim->size()) : input.dim();
     RL_CHECK(n == 1 || n == 2, throw_runtime, "linalg.norm(ord): needs one or two dimensions, got %s %s",

@@ -247,6 +247,10 @@ struct Network {
                  "%s(hx): hidden states have %lld features and cell states have %lld, but only an LSTM with "
                  "a projection allows a difference",
                  op, (long long)out, (long long)width);
+        for (const Tensor& t : params)
+            RL_CHECK(t.dtype() == params[0].dtype(), throw_runtime,
+                     "%s(params): must have the same dtype, got %s and %s", op, name(params[0].dtype()),
+                     name(t.dtype()));
         int64_t in = data.size(1);
         for (int64_t i = 0; i < total; ++i) {
             if (i > 0 && i % directions() == 0) in = out * directions();
