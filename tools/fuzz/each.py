@@ -36,6 +36,16 @@ NUMBERS: tuple[Any, ...] = (
 )  # fmt: skip
 LISTS: tuple[tuple[int, ...], ...] = ((), (0,), (-1,), (1,), (0, 0), (0, 1), (2, 2), (-3,), (1, 1, 1))
 WORDS = ("", "mean", "nonsense")
+# The values of arguments that samples leave out, by type.
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "dtype": tuple(Named(dtype) for dtype in DTYPES),
+    "bool": (True, False),
+    "int": (-2, -1, 0, 1, 2),
+    "float": (0.0, 2.0, -1.0, float("inf")),
+    "Scalar": (0, 2, -1.5, 1j),
+    "int[]": ((), (0,), (-1,), (0, 1), 0),
+    "str": WORDS,
+}
 # The smallest and the largest value of each dtype that cannot represent all values.
 ENDS = {"float16": (1e-7, 6e4)}
 
@@ -57,20 +67,27 @@ def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
 def replaced(operators: list[Operator], seed: int) -> Iterator[Program]:
     """Return a program for every sample, argument and replacement of this argument, in random order.
 
-    A tensor is replaced by one of each other dtype, and a list by the same list with a replaced item as well.
+    A tensor is replaced by one of each other dtype, and a list by the same list with a replaced item as well. Arguments
+    with defaults that a sample leaves out are added.
     """
     rng = random.Random(f"replaced {seed}")
-    combinations = [
-        (op, form, template, place, other)
-        for op in operators
-        for form in _forms(op)
-        for template in op.templates
-        for place, part in _parts(template)
-        for other in _others(part, Values(rng, False))
-    ]
+    combinations = []
+    for op in operators:
+        for template in op.templates:
+            changed = [
+                _with_part(template, place, other)
+                for place, part in _parts(template)
+                for other in _others(part, Values(rng, False))
+            ]
+            changed += [
+                (template[0], {**template[1], name: value})
+                for name, kind, position in op.options
+                if position >= len(template[0]) and name not in template[1]
+                for value in OPTIONS.get(kind.rstrip("?"), ())
+            ]
+            combinations += [(op, form, one) for form in _forms(op) for one in changed]
     rng.shuffle(combinations)
-    for op, form, template, place, other in combinations:
-        args, kwargs = _with_part(template, place, other)
+    for op, form, (args, kwargs) in combinations:
         inputs: list[Input] = []
 
         def as_input(value: Any, inputs: list[Input] = inputs) -> Any:
@@ -79,12 +96,16 @@ def replaced(operators: list[Operator], seed: int) -> Iterator[Program]:
             inputs.append(Input(f"x{len(inputs)}", value.dtype, value.shape, value.values))
             return Ref(inputs[-1].name)
 
-        args, kwargs = mapped(args, as_input), {name: mapped(value, as_input) for name, value in kwargs.items()}
+        args, kwargs = (
+            mapped(args, as_input),
+            {name: mapped(value, as_input) for name, value in kwargs.items()},
+        )
         if form != "function" and not (args and isinstance(args[0], Ref)):
             continue
         name = op.name.partition(".")[0] if form == "function" else getattr(op, form)
         yield Program(
-            tuple(inputs), (Call(name, op.function if form == "function" else "." + name, "v0", args, kwargs),)
+            tuple(inputs),
+            (Call(name, op.function if form == "function" else "." + name, "v0", args, kwargs),),
         )
 
 

@@ -44,6 +44,9 @@ class Operator:
     has_out: bool = False
     view: bool = False
     templates: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
+    options: tuple[
+        tuple[str, str, int], ...
+    ] = ()  # names, types and positions of the arguments that have defaults
 
 
 def neutral(value: Any) -> Any:
@@ -111,6 +114,7 @@ def load(libraries: list[Any]) -> list[Operator]:
             Operator(
                 op.name, function, method, inplace, "out" in op.variants and bool(function), op.kind == "view",
                 tuple(templates),
+                tuple((a.name, a.type.name, i) for i, a in enumerate(op.schema.arguments) if not a.required),
             )
         )  # fmt: skip
     return found

@@ -41,7 +41,10 @@ def _tensor_nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
 
 def _truth(as_tuple: Any) -> bool:
     """Return a bool of Python or NumPy as a bool."""
-    if type(as_tuple) is not bool and (type(as_tuple).__module__, type(as_tuple).__name__[:4]) != ("numpy", "bool"):
+    if type(as_tuple) is not bool and (type(as_tuple).__module__, type(as_tuple).__name__[:4]) != (
+        "numpy",
+        "bool",
+    ):
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     return bool(as_tuple)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight_core as core
@@ -140,3 +142,18 @@ def test_a_keyword_twice() -> None:
         core.sum(core.ones(2), 0, dim=0)
     with pytest.raises(TypeError, match="dim"):
         core.sum(core.ones(2), dim=0, axis=0)
+
+
+@pytest.mark.parametrize("call", [core.nonzero, core.Tensor.nonzero])
+def test_nonzero_takes_only_bools_as_as_tuple(call: Any) -> None:
+    x = core.tensor([0, 1])
+    for wrong in (1, 0.0, "yes", None, []):
+        with pytest.raises(TypeError, match="'as_tuple' must be bool"):
+            call(x, as_tuple=wrong)
+    assert call(x, as_tuple=np.bool_(True))[0].tolist() == [1]
+    assert call(x, as_tuple=np.bool_(False)).tolist() == [[1]]
+
+
+def test_nonzero_as_tuple_has_no_out() -> None:
+    with pytest.raises(TypeError, match="out"):
+        core.nonzero(core.tensor([0, 1]), as_tuple=True, out=core.empty(0, dtype=core.int64))

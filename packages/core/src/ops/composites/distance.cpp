@@ -25,6 +25,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
     RL_CHECK(is_floating(promote(x1.dtype(), x2.dtype())), throw_runtime,
              "cosine_similarity(x1, x2): needs a floating-point tensor, got %s and %s", name(x1.dtype()),
              name(x2.dtype()));
+    RL_CHECK(eps >= 0, throw_runtime, "cosine_similarity(eps): must be at least 0, got %g", eps);
     const Tensor pair[] = {x1, x2};
     auto both = ops::broadcast_tensors(pair);
     const IntList along(&dim, 1);

@@ -26,15 +26,19 @@ Tensor roll_one(const Tensor& input, int64_t shift, int dim) {
     return ops::cat(parts, dim);
 }
 
+void check_output_size(std::optional<int64_t> output_size, int64_t length) {
+    RL_CHECK(!output_size || *output_size == length, throw_runtime,
+             "repeat_interleave(output_size): the repeats add up to %lld, but output_size is %lld",
+             (long long)length, (long long)output_size.value_or(0));
+}
+
 // Returns the numbers from 0 to size - 1, number i repeated repeats[i] times. On the meta device, `output_size` is the
 // length.
 Tensor repeat_index(const Tensor& repeats, int64_t size, std::optional<int64_t> output_size) {
     if (output_size && repeats.device().type == DeviceType::Meta)
         return rules::_repeat_index(repeats, size, *output_size).make(0);
     Tensor index = ops::_repeat_index(repeats, size);
-    RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
-             "repeat_interleave(output_size): the repeats add up to %lld, but output_size is %lld",
-             (long long)index.numel(), (long long)output_size.value_or(0));
+    check_output_size(output_size, index.numel());
     return index;
 }
 
@@ -99,7 +103,7 @@ Tensor tile(const Tensor& input, IntList dims) {
 }
 
 Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
-                         std::optional<int64_t>) {
+                         std::optional<int64_t> output_size) {
     RL_CHECK(repeats >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, got %lld",
              (long long)repeats);
     Tensor source = dim ? input : ops::flatten(input);
@@ -111,6 +115,7 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
     RL_CHECK(!__builtin_mul_overflow(length, repeats, &length), throw_runtime,
              "repeat_interleave(repeats): the result of %lld repetitions for shape %s has too many elements",
              (long long)repeats, to_string(source.sizes()).c_str());
+    check_output_size(output_size, length);
     bool joins = repeats > 1 && source.sizes()[d] > 1 && source.strides()[d] != 0;  // as in `repeat`
     Tensor spread_out = ops::expand(ops::unsqueeze(source, d + 1), spread, false);
     joins = joins && spread_out.numel() > 0;

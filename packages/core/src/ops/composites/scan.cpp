@@ -140,11 +140,11 @@ Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
     return halved(ops::sum(strips("trapezoid", y, dim, &x), IntList(&behind, 1)), Scalar(1));
 }
 Tensor cumulative_trapezoid(const Tensor& y, Scalar dx, int64_t dim) {
-    return halved(ops::cumsum(strips("cumulative_trapezoid", y, dim, nullptr), dim), dx);
+    return ops::cumsum(halved(strips("cumulative_trapezoid", y, dim, nullptr), dx), dim);
 }
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
     const int64_t behind = dim < 0 ? dim : dim - y.dim();
-    return halved(ops::cumsum(strips("cumulative_trapezoid", y, dim, &x), behind), Scalar(1));
+    return ops::cumsum(halved(strips("cumulative_trapezoid", y, dim, &x), Scalar(1)), behind);
 }
 
 }  // namespace rushlight::composites

@@ -156,6 +156,8 @@ Tensor nansum(const Tensor& input, std::optional<IntList> dim, bool keepdim, std
 Tensor nanmean(const Tensor& input, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
     RL_CHECK(is_differentiable(input.dtype()), throw_runtime,
              "nanmean(input): needs a floating-point tensor, got %s", name(input.dtype()));
+    RL_CHECK(!dtype || is_differentiable(*dtype), throw_runtime,
+             "nanmean(dtype): must be a floating or complex dtype, got %s", name(*dtype));
     return ops::div(ops::_nansum(input, dim, keepdim, dtype),
                     ops::_count_present(ops::detach(input), dim, keepdim));
 }
