@@ -765,6 +765,27 @@ def test_tangent_of_a_small_divisor_of_half_precision() -> None:
     assert tangent.tolist() == pytest.approx((-x.double() / y.double().square()).tolist(), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("factors", "wanted"),
+    [
+        ([-math.inf], [1]),
+        ([math.inf, 2], [2, math.inf]),
+        ([math.inf, 0], [0, math.inf]),
+        ([math.inf, -math.inf, 2], [-math.inf, math.inf, -math.inf]),
+    ],
+)
+@pytest.mark.parametrize("dim", [None, 0])
+def test_gradient_of_a_product_with_infinite_factors(
+    dim: int | None, factors: list[float], wanted: list[float]
+) -> None:
+    """The gradient of a factor is the product of the other factors."""
+    x = core.tensor(factors, requires_grad=True)
+    product = x.prod() if dim is None else x.prod(dim)
+    product.backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == wanted
+
+
 def test_gradient_of_a_product_with_zeros_in_half_precision() -> None:
     """If two factors are zero, all gradients are 0, even if the product of the other factors overflows in float16."""
     x = core.tensor([0.0, 300.0, 0.0, 300.0], dtype=core.float16, requires_grad=True)

@@ -10,9 +10,11 @@
 #include "rushlight/ops/flip.h"
 #include "rushlight/ops/ge.h"
 #include "rushlight/ops/isfinite.h"
+#include "rushlight/ops/isinf.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/logical_and.h"
 #include "rushlight/ops/logical_not.h"
+#include "rushlight/ops/logical_or.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/pow.h"
 #include "rushlight/ops/prod.h"
@@ -53,17 +55,19 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
     auto raise = [&](const Tensor& t) {
         return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t;
     };
-    Tensor zero = ops::eq(input, 0);
+    // The derivative is the product of the other elements, which is the quotient of the result and the element, except if
+    // the element is 0 or infinite.
+    const Tensor apart = ops::logical_or(ops::eq(input, 0), ops::isinf(input));
     // If two elements are 0, the gradient is 0 times `rest`. In half precision, `rest` could be infinite and the gradient
     // NaN.
-    Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), compute_dtype(input.dtype()));
-    const Tensor zeros = ops::where(zero, input, 1);
+    Tensor rest = ops::prod(ops::where(apart, 1, input), dim, dim.has_value(), compute_dtype(input.dtype()));
+    const Tensor factors = ops::where(apart, input, 1);
     const Tensor others = dim && input.dim() > 0
-                              ? product_of_others(zeros, *dim)
-                              : ops::reshape(product_of_others(ops::reshape(zeros, {-1}), 0), input.sizes());
-    Tensor at_zero = ops::mul(rest, others);
-    Tensor elsewhere = ops::div(raise(result), ops::where(zero, 1, input));
-    return ops::to(ops::mul(raise(grad), ops::where(zero, at_zero, elsewhere)),
+                              ? product_of_others(factors, *dim)
+                              : ops::reshape(product_of_others(ops::reshape(factors, {-1}), 0), input.sizes());
+    Tensor at_factors = ops::mul(rest, others);
+    Tensor elsewhere = ops::div(raise(result), ops::where(apart, 1, input));
+    return ops::to(ops::mul(raise(grad), ops::where(apart, at_factors, elsewhere)),
                    promote(grad.dtype(), input.dtype()));
 }
 
