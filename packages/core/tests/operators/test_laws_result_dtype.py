@@ -49,7 +49,6 @@ SOMETIMES = {
     "cross_entropy_loss": "classes and probabilities have different requirements",
     "poisson_nll_loss": "with full=True, targets are compared with 1, and complex numbers have no order",
     "layer_norm": "weight and bias are different arguments, but they are at the same position if weight is None",
-    "lstm": "parameters at the same position have different meanings",
 }
 # Operands of each dtype are combined with operands of the dtypes on the right.
 MIXED = {

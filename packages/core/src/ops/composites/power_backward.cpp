@@ -50,25 +50,27 @@ Tensor one_less(const Tensor& exponent) {
 // The gradient of a factor is the product of the other factors, which is result / factor. If the factor is zero, its
 // gradient is the product of the nonzero factors, times the other factors that are zero. With such factors the gradient is
 // zero, but its derivatives are not.
-Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result,
+Tensor prod_backward(const Tensor& grad, const Tensor& given, const Tensor& result,
                      std::optional<int64_t> dim, bool keepdim) {
+    // In half precision, products and squares of elements could be infinite or 0, and gradients NaN.
+    const Tensor input = ops::to(given, compute_dtype(given.dtype()));
     auto raise = [&](const Tensor& t) {
         return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t;
     };
     // The derivative is the product of the other elements, which is the quotient of the result and the element, except if
     // the element is 0 or infinite.
     const Tensor apart = ops::logical_or(ops::eq(input, 0), ops::isinf(input));
-    // If two elements are 0, the gradient is 0 times `rest`. In half precision, `rest` could be infinite and the gradient
-    // NaN.
-    Tensor rest = ops::prod(ops::where(apart, 1, input), dim, dim.has_value(), compute_dtype(input.dtype()));
+    Tensor rest = ops::prod(ops::where(apart, 1, input), dim, dim.has_value());
     const Tensor factors = ops::where(apart, input, 1);
     const Tensor others = dim && input.dim() > 0
                               ? product_of_others(factors, *dim)
                               : ops::reshape(product_of_others(ops::reshape(factors, {-1}), 0), input.sizes());
     Tensor at_factors = ops::mul(rest, others);
-    Tensor elsewhere = ops::div(raise(result), ops::where(apart, 1, input));
+    const bool same = input.dtype() == given.dtype();
+    const Tensor whole = same ? raise(result) : ops::prod(input, dim, dim.has_value());
+    Tensor elsewhere = ops::div(whole, ops::where(apart, 1, input));
     return ops::to(ops::mul(raise(grad), ops::where(apart, at_factors, elsewhere)),
-                   promote(grad.dtype(), input.dtype()));
+                   promote(grad.dtype(), given.dtype()));
 }
 
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
