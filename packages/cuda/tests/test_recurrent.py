@@ -22,12 +22,24 @@ def values(dtype: torch.dtype, *shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}, {"bias": False}])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_layers_and_their_gradients(kind, options, dtype, time):
+    compare_layers(kind, 5, 4, options, dtype, time)
+
+
+@pytest.mark.parametrize(("inputs", "hidden"), [(1, 1), (1, 4), (5, 1)])
+@pytest.mark.parametrize("time", [6, 13])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_layers_with_one_feature(kind, time, inputs, hidden):
+    """Their products have matrices of one row or column."""
+    compare_layers(kind, inputs, hidden, {"bidirectional": True}, "float32", time)
+
+
+def compare_layers(kind, inputs, hidden, options, dtype, time):
     dtype_ = getattr(torch, dtype)
     seen = []
     for device in ("cpu", "cuda"):
         torch.manual_seed(3)
-        layer = getattr(torch.nn, kind)(5, 4, **options).to(dtype_).to(device)
-        x = values(dtype_, time, 3, 5).to(device).clone().requires_grad_()
+        layer = getattr(torch.nn, kind)(inputs, hidden, **options).to(dtype_).to(device)
+        x = values(dtype_, time, 3, inputs).to(device).clone().requires_grad_()
         y, state = layer(x)
         states = state if isinstance(state, tuple) else (state,)
         loss = (y * values(dtype_, *y.shape).to(device)).sum()

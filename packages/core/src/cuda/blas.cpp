@@ -79,11 +79,12 @@ struct Operand {
     cublasOperation_t operation;
     Owned<cublasLtMatrixLayout_t> layout;
     Operand(cudaDataType_t type, const Matrix& m, int64_t rows, int64_t columns, int64_t count) {
-        // A row-major (rows, columns) matrix is a (columns, rows) matrix for the library.
-        const bool row_major = m.column == 1;
+        // A row-major (rows, columns) matrix is a (columns, rows) matrix for the library. The stride of a dimension of size
+        // 1 has no meaning, but the library requires one that is not less than the length of a row or column.
+        const bool row_major = m.column == 1 && (rows <= 1 || m.row >= columns);
         operation = row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
-        layout = row_major ? cuda::layout(type, columns, rows, m.row, count, m.batch)
-                           : cuda::layout(type, rows, columns, m.column, count, m.batch);
+        layout = row_major ? cuda::layout(type, columns, rows, std::max(m.row, columns), count, m.batch)
+                           : cuda::layout(type, rows, columns, std::max(m.column, rows), count, m.batch);
     }
 };
 
@@ -138,7 +139,7 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     check(cublasLtMatmulDescCreate(&made, compute, scale_type), "describing a product");
     const Owned<cublasLtMatmulDesc_t> description(made);
     const Operand first(type, p.b, p.k, p.n, p.count), second(type, p.a, p.m, p.k, p.count);
-    const auto out = layout(type_of(p.result), p.n, p.m, p.out.row, p.count, p.out.batch);
+    const auto out = layout(type_of(p.result), p.n, p.m, std::max(p.out.row, p.n), p.count, p.out.batch);
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
         check(cublasLtMatmulDescSetAttribute(made, attribute, &value, sizeof value), "describing a product");
     };

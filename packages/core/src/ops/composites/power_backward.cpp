@@ -62,9 +62,10 @@ Tensor prod_backward(const Tensor& grad, const Tensor& given, const Tensor& resu
     const Tensor apart = ops::logical_or(ops::eq(input, 0), ops::isinf(input));
     Tensor rest = ops::prod(ops::where(apart, 1, input), dim, dim.has_value());
     const Tensor factors = ops::where(apart, input, 1);
-    const Tensor others = dim && input.dim() > 0
-                              ? product_of_others(factors, *dim)
-                              : ops::reshape(product_of_others(ops::reshape(factors, {-1}), 0), input.sizes());
+    const Tensor others =
+        dim && input.dim() > 0
+            ? product_of_others(factors, *dim)
+            : ops::reshape(product_of_others(ops::reshape(factors, {-1}), 0), input.sizes());
     Tensor at_factors = ops::mul(rest, others);
     const bool same = input.dtype() == given.dtype();
     const Tensor whole = same ? raise(result) : ops::prod(input, dim, dim.has_value());
