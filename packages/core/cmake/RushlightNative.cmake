@@ -45,7 +45,8 @@ function(rushlight_native_target target)
 endfunction()
 
 # rushlight_shared_library(<target> FOLDER <package> RPATH <paths>): a library without Python that leaves no symbol
-# undefined and exports rushlight's symbols only. One file, no version links: wheels hold no symlinks.
+# undefined and exports rushlight's symbols only. One file, no version links: wheels hold no symlinks. It stays in the process
+# after dlclose, since other libraries keep pointers to its functions.
 function(rushlight_shared_library target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;RPATH" "")
     set_target_properties(${target} PROPERTIES
@@ -53,7 +54,7 @@ function(rushlight_shared_library target)
         INSTALL_RPATH "${arg_RPATH}" BUILD_WITH_INSTALL_RPATH ON
         LINK_DEPENDS "${RUSHLIGHT_VERSION_SCRIPT}")
     target_link_options(${target} PRIVATE
-        -Wl,-z,defs -Wl,--exclude-libs,ALL "-Wl,--version-script=${RUSHLIGHT_VERSION_SCRIPT}")
+        -Wl,-z,defs -Wl,-z,nodelete -Wl,--exclude-libs,ALL "-Wl,--version-script=${RUSHLIGHT_VERSION_SCRIPT}")
 endfunction()
 
 # rushlight_python_extension(<target> FOLDER <package> RPATH <paths> SOURCES <sources>... [NAME <name>]): the module

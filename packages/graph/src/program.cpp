@@ -64,6 +64,7 @@ struct Program::State {
     Steps steps;
 
     void prepare();
+    void check_constants() const;
     Sizes bind(TensorList inputs) const;
     void fill(const Step& step, const Values& values, const Sizes& sizes, Stack& stack) const;
     void store(Values& values, const Step& step, size_t number, Stack& results, const Sizes& sizes) const;
@@ -163,6 +164,12 @@ class Preparation {
 
 void Program::State::prepare() {
     verify(graph);
+    check_constants();
+    steps = Preparation(graph).run();
+}
+
+// Whoever has a constant may give it other memory, with another shape or dtype.
+void Program::State::check_constants() const {
     RL_CHECK(constants.size() == graph.constants.size(), throw_value, "program: got %zu constants, needs %zu",
              constants.size(), graph.constants.size());
     for (size_t i = 0; i < constants.size(); ++i) {
@@ -172,7 +179,6 @@ void Program::State::prepare() {
                  "program: constant '%s' must be %s, got %s", constant.name.c_str(), to_text(type).c_str(),
                  type_of(constants[i]).c_str());
     }
-    steps = Preparation(graph).run();
 }
 
 // Checks the sizes of the inputs, and returns the values of the expressions.
@@ -364,8 +370,14 @@ Program Program::from_bytes(const std::string& bytes) {
     Contents contents = read_bytes(bytes);
     return {std::move(contents.graph), std::move(contents.constants)};
 }
-void Program::save(const std::string& path) const { write_file(state_->graph, state_->constants, path); }
-std::string Program::to_bytes() const { return write_bytes(state_->graph, state_->constants); }
+void Program::save(const std::string& path) const {
+    state_->check_constants();
+    write_file(state_->graph, state_->constants, path);
+}
+std::string Program::to_bytes() const {
+    state_->check_constants();
+    return write_bytes(state_->graph, state_->constants);
+}
 
 Program Program::with_metadata(std::map<std::string, std::string> metadata) const {
     Graph graph = state_->graph;

@@ -285,6 +285,16 @@ def test_save_follows_links_and_refuses_devices(linear: Any, tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest.rl", "pipe", "versions"]
 
 
+def test_save_refuses_tensors_that_were_given_another_shape(linear: Any, tmp_path: Path) -> None:
+    program = export(linear, (X,))
+    save(program, tmp_path / "m.rl")
+    program.state_dict["weight"].set_(core.ones(2, 2))
+    for target in (tmp_path / "m.rl", io.BytesIO()):
+        with pytest.raises(ValueError, match="constant 'weight' must be float32"):
+            save(program, target)
+    load(tmp_path / "m.rl").module()(X)
+
+
 def test_saved_files_have_the_permissions_of_new_files(linear: Any, tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

@@ -75,9 +75,10 @@ Tensor tensor_over(const rl_array& array, const char* where) {
 
 void describe_memory(const Tensor& tensor, rl_array& array, const char* where) {
     require_values(where, tensor);
-    RL_CHECK(tensor.device().type == DeviceType::CPU, throw_type,
-             "%s: must be a tensor on the CPU, got one on %s\nhint: copy it with the operator 'to.device'",
-             where, name(tensor.device()).c_str());
+    RL_CHECK(
+        tensor.device().type == DeviceType::CPU, throw_type,
+        "%s: must be a tensor on the CPU, got one on %s\nhint: copy it to the CPU with the operator 'to'",
+        where, name(tensor.device()).c_str());
     struct Holder {
         Tensor tensor;
         Ref<Storage> storage;

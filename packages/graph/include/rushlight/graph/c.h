@@ -33,7 +33,8 @@ rl_status rl_program_call(const rl_program* program, rl_tensor* const* inputs, s
 /* Returns a parameter, buffer or other tensor of the program by its name. The handle refers to the memory that the
  * program reads and, if it trains, writes. Tensors of a file are read-only if the program does not write to them. */
 rl_status rl_program_tensor(const rl_program* program, const char* name, rl_tensor** result);
-/* Writes the program with the current values of its tensors to a file, which replaces `path` when it is complete. */
+/* Writes the program with the current values of its tensors to a file, which replaces `path` when it is complete. Fails if
+ * a tensor was given another shape or dtype. While it writes, no other thread may run a program that writes to its tensors. */
 rl_status rl_program_save(const rl_program* program, const char* path);
 
 #ifdef __cplusplus
