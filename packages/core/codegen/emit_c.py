@@ -61,9 +61,10 @@ def _definition(form: Form) -> list[str]:
     results = _results(form)
     given = [_value(a) for a in form.schema.arguments]
     call = f"ops::{form.function}({', '.join(given)})"
-    lines = [f"RL_API rl_status {c_function(form.op)}({_parameters(form)}) {{", "    return guarded([&] {"]
+    lines = [f"RL_API rl_status {c_function(form.op)}({_parameters(form)}) {{"]
+    lines += [f"    empty({', '.join(name for _, name in results)});", "    return guarded([&] {"]
     lines.append(f'        const Names op{{"{c_function(form.op)}"}};')
-    lines += [f'        op.empty({name}, "{name}");' for _, name in results]
+    lines += [f'        op.result({name}, "{name}");' for _, name in results]
     if len(results) == 1:
         lines.append(f"        give({call}, {results[0][1]});")
     else:

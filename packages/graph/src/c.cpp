@@ -14,7 +14,7 @@ struct rl_program {
 namespace rushlight::graph {
 namespace {
 
-using c::guarded, c::require;
+using c::empty, c::empty_sized, c::guarded, c::require;
 
 // The inputs of a call. The destructor releases the inputs that were not converted to tensors.
 class Inputs {
@@ -51,9 +51,9 @@ using namespace rushlight::graph;
 extern "C" {
 
 RL_API rl_status rl_program_load(const char* path, rl_program** program) {
+    empty(program);
     return guarded([&] {
         require(program, "rl_program_load", "program");
-        *program = nullptr;
         require(path, "rl_program_load", "path");
         *program = new rl_program{Program::load(path)};
     });
@@ -62,6 +62,7 @@ RL_API rl_status rl_program_load(const char* path, rl_program** program) {
 RL_API void rl_program_free(rl_program* program) { delete program; }
 
 RL_API rl_status rl_program_counts(const rl_program* program, size_t* inputs, size_t* outputs) {
+    empty(inputs, outputs);
     return guarded([&] {
         require(program, "rl_program_counts", "program");
         if (inputs) *inputs = program->program.graph().inputs.size();
@@ -70,6 +71,7 @@ RL_API rl_status rl_program_counts(const rl_program* program, size_t* inputs, si
 }
 
 RL_API rl_status rl_program_input_name(const rl_program* program, size_t input, const char** name) {
+    empty(name);
     return guarded([&] {
         require(program, "rl_program_input_name", "program");
         require(name, "rl_program_input_name", "name");
@@ -83,6 +85,7 @@ RL_API rl_status rl_program_input_name(const rl_program* program, size_t input, 
 RL_API rl_status rl_program_run(const rl_program* program, const rl_array* inputs, size_t num_inputs,
                                 rl_array* outputs, size_t num_outputs) {
     Inputs given(inputs, num_inputs);
+    for (size_t i = 0; outputs && i < num_outputs; ++i) empty_sized(&outputs[i]);
     return guarded([&] {
         require(program, "rl_program_run", "program");
         if (num_inputs) require(inputs, "rl_program_run", "inputs");
@@ -92,7 +95,7 @@ RL_API rl_status rl_program_run(const rl_program* program, const rl_array* input
                  "rl_program_run(num_outputs): got %zu, but the program has %zu results", num_outputs,
                  wanted);
         const auto where = [](size_t i) { return "rl_program_run(outputs[" + std::to_string(i) + "])"; };
-        for (size_t i = 0; i < num_outputs; ++i) c::clear(outputs[i], where(i).c_str());
+        for (size_t i = 0; i < num_outputs; ++i) c::check_size(outputs[i], where(i).c_str());
         const std::vector<Tensor> results = program->program.run(given.take());
         try {
             for (size_t i = 0; i < num_outputs; ++i)
@@ -106,11 +109,11 @@ RL_API rl_status rl_program_run(const rl_program* program, const rl_array* input
 
 RL_API rl_status rl_program_call(const rl_program* program, rl_tensor* const* inputs, size_t num_inputs,
                                  rl_tensor** outputs, size_t num_outputs) {
+    for (size_t i = 0; outputs && i < num_outputs; ++i) outputs[i] = nullptr;
     return guarded([&] {
         require(program, "rl_program_call", "program");
         if (num_inputs) require(inputs, "rl_program_call", "inputs");
         if (num_outputs) require(outputs, "rl_program_call", "outputs");
-        for (size_t i = 0; i < num_outputs; ++i) outputs[i] = nullptr;
         const size_t wanted = program->program.graph().outputs.size();
         RL_CHECK(num_outputs == wanted, throw_value,
                  "rl_program_call(num_outputs): got %zu, but the program has %zu results", num_outputs,
@@ -126,9 +129,9 @@ RL_API rl_status rl_program_call(const rl_program* program, rl_tensor* const* in
 }
 
 RL_API rl_status rl_program_tensor(const rl_program* program, const char* name, rl_tensor** result) {
+    empty(result);
     return guarded([&] {
         require(result, "rl_program_tensor", "result");
-        *result = nullptr;
         require(program, "rl_program_tensor", "program");
         require(name, "rl_program_tensor", "name");
         const std::vector<Constant>& constants = program->program.graph().constants;

@@ -1,6 +1,8 @@
 // Helpers for the C functions of rushlight's libraries: they convert exceptions to statuses, and tensors to handles.
 #pragma once
 
+#include <type_traits>
+
 #include "rushlight/rushlight.h"
 #include "rushlight/tensor.h"
 
@@ -28,6 +30,25 @@ rl_status guarded(Body&& body) noexcept {
     });
 }
 
+/// Sets results to null or zero. Null pointers are skipped. A C function calls this before anything can fail.
+template <class... T>
+void empty(T*... results) noexcept {
+    ((results ? static_cast<void>(*results = T{}) : void()), ...);
+}
+/// Sets all fields of structs that begin with their size to null or zero, except the size. Null pointers and structs that
+/// are shorter than this library's are skipped.
+template <class... T>
+void empty_sized(T*... structs) noexcept {
+    const auto one = [](auto* s) {
+        using Struct = std::remove_pointer_t<decltype(s)>;
+        if (!s || s->struct_size < sizeof(Struct)) return;
+        const size_t size = s->struct_size;
+        *s = Struct{};
+        s->struct_size = size;
+    };
+    (one(structs), ...);
+}
+
 /// Raises ValueError if a pointer is null.
 inline void require(const void* pointer, const char* function, const char* argument) {
     RL_CHECK(pointer, throw_value, "%s(%s): must not be null", function, argument);
@@ -50,9 +71,8 @@ inline Tensor tensor_of(const rl_tensor* handle, const char* function, const cha
 /// Returns a tensor over the memory of `array`. `where` names the array in errors. If this function raises an error, it
 /// has called the array's release function, unless `array` is shorter than this library's rl_array.
 RL_API Tensor tensor_over(const rl_array& array, const char* where);
-/// Sets all fields of `array` except `struct_size` to 0 or null. Raises ValueError if `array` is shorter than this
-/// library's rl_array.
-RL_API void clear(rl_array& array, const char* where);
+/// Raises ValueError if `array` is shorter than this library's rl_array.
+RL_API void check_size(const rl_array& array, const char* where);
 /// Fills in `array` with the address, sizes, strides and dtype of a tensor. The tensor's memory is kept until the
 /// array's release function is called.
 RL_API void describe_memory(const Tensor& tensor, rl_array& array, const char* where);

@@ -22,15 +22,13 @@ struct Release {
 
 }  // namespace
 
-void clear(rl_array& array, const char* where) {
+void check_size(const rl_array& array, const char* where) {
     RL_CHECK(array.struct_size >= sizeof(rl_array), throw_value,
              "%s.struct_size: must be at least %zu, got %zu", where, sizeof(rl_array), array.struct_size);
-    array = rl_array{array.struct_size, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
 }
 
 Tensor tensor_over(const rl_array& array, const char* where) {
-    RL_CHECK(array.struct_size >= sizeof(rl_array), throw_value,
-             "%s.struct_size: must be at least %zu, got %zu", where, sizeof(rl_array), array.struct_size);
+    check_size(array, where);
     Release given{array.release, array.context};
     RL_CHECK(array.dtype >= 0 && array.dtype < kNumDTypes, throw_value,
              "%s.dtype: must be an rl_dtype, got %d", where, int(array.dtype));
@@ -62,6 +60,11 @@ Tensor tensor_over(const rl_array& array, const char* where) {
     RL_CHECK(!__builtin_mul_overflow(elements ? reach : 0, static_cast<int64_t>(itemsize(dtype)), &nbytes),
              throw_value, "%s.sizes: %s is larger than any memory", where, to_string(sizes).c_str());
     RL_CHECK(elements == 0 || array.data, throw_value, "%s.data: must not be null", where);
+    const size_t alignment = itemsize(real_dtype(dtype));  // kernels read the parts of a complex number one by one
+    RL_CHECK(elements == 0 || reinterpret_cast<uintptr_t>(array.data) % alignment == 0, throw_value,
+             "%s.data: memory of %s must be aligned to %zu bytes, got address %p\n"
+             "hint: copy the elements to memory that malloc returned",
+             where, name(dtype), alignment, array.data);
     auto owner = given.function ? std::make_unique<Release>(given) : nullptr;
     given.function = nullptr;
     const auto end = [](void* context, void*, size_t) { delete static_cast<Release*>(context); };
@@ -106,7 +109,7 @@ using namespace rushlight::c;
 extern "C" {
 
 RL_API rl_status rl_tensor_from_array(const rl_array* array, rl_tensor** result) {
-    if (result) *result = nullptr;
+    empty(result);
     return caught([&] {
         require(array, "rl_tensor_from_array", "array");
         Tensor made = tensor_over(*array, "rl_tensor_from_array(array)");  // owns the memory
@@ -117,9 +120,10 @@ RL_API rl_status rl_tensor_from_array(const rl_array* array, rl_tensor** result)
 }
 
 RL_API rl_status rl_tensor_to_array(rl_tensor* tensor, rl_array* result) {
+    empty_sized(result);
     return guarded([&] {
         require(result, "rl_tensor_to_array", "result");
-        clear(*result, "rl_tensor_to_array(result)");
+        check_size(*result, "rl_tensor_to_array(result)");
         describe_memory(tensor_of(tensor, "rl_tensor_to_array", "tensor"), *result,
                         "rl_tensor_to_array(tensor)");
     });
@@ -128,7 +132,7 @@ RL_API rl_status rl_tensor_to_array(rl_tensor* tensor, rl_array* result) {
 RL_API void rl_array_free(rl_array* array) {
     if (!array || array->struct_size < sizeof(rl_array)) return;
     if (array->release) array->release(array->context);
-    *array = rl_array{array->struct_size, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
+    empty_sized(array);
 }
 
 }  // extern "C"

@@ -3,6 +3,7 @@
 
 #include "c/operators.h"
 #include "c/values.h"
+#include "runtime/per_thread.h"
 
 using namespace rushlight;
 using namespace rushlight::c;
@@ -20,10 +21,7 @@ class CallStack {
     Stack& operator*() { return stack_; }
 
   private:
-    static Stack& kept() {
-        thread_local Stack stack;
-        return stack;
-    }
+    static Stack& kept() { return PerThread<Stack, CallStack>::get(); }
     Stack stack_;
 };
 
@@ -39,9 +37,9 @@ void check_count(const Operator& op, const char* what, size_t got, size_t least,
 
 extern "C" RL_API rl_status rl_call(const char* name, const rl_value* arguments, size_t num_arguments,
                                     rl_value* results, size_t num_results) {
+    for (size_t i = 0; results && i < num_results; ++i) results[i] = rl_value{};
     return guarded([&] {
         if (num_results) require(results, "rl_call", "results");
-        for (size_t i = 0; i < num_results; ++i) results[i] = rl_value{};
         require(name, "rl_call", "name");
         const auto [op, signature] = operator_named(name);
         check_count(*op, "arguments", num_arguments, signature->required, signature->arguments.size());

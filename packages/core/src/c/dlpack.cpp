@@ -29,7 +29,7 @@ Tensor shareable(const rl_tensor* tensor, const char* function) {
 extern "C" {
 
 RL_API rl_status rl_tensor_from_dlpack(struct DLManagedTensorVersioned* array, rl_tensor** result) {
-    if (result) *result = nullptr;
+    empty(result);
     return caught([&] {
         constexpr const char* kName = "rl_tensor_from_dlpack(array)";
         require(array, "rl_tensor_from_dlpack", "array");
@@ -50,9 +50,9 @@ RL_API rl_status rl_tensor_from_dlpack(struct DLManagedTensorVersioned* array, r
 }
 
 RL_API rl_status rl_tensor_to_dlpack(rl_tensor* tensor, struct DLManagedTensorVersioned** result) {
+    empty(result);
     return guarded([&] {
         require(result, "rl_tensor_to_dlpack", "result");
-        *result = nullptr;
         const Tensor t = shareable(tensor, "rl_tensor_to_dlpack");
         *result = reinterpret_cast<DLManagedTensorVersioned*>(
             dlpack::share_versioned(t, "rl_tensor_to_dlpack(tensor)"));
@@ -60,7 +60,7 @@ RL_API rl_status rl_tensor_to_dlpack(rl_tensor* tensor, struct DLManagedTensorVe
 }
 
 RL_API rl_status rl_tensor_from_dlpack_unversioned(struct DLManagedTensor* array, rl_tensor** result) {
-    if (result) *result = nullptr;
+    empty(result);
     return caught([&] {
         require(array, "rl_tensor_from_dlpack_unversioned", "array");
         auto* managed = reinterpret_cast<dlpack::Managed*>(array);
@@ -73,10 +73,10 @@ RL_API rl_status rl_tensor_from_dlpack_unversioned(struct DLManagedTensor* array
 }
 
 RL_API rl_status rl_tensor_to_dlpack_unversioned(rl_tensor* tensor, struct DLManagedTensor** result) {
+    empty(result);
     return guarded([&] {
         constexpr const char* kName = "rl_tensor_to_dlpack_unversioned";
         require(result, kName, "result");
-        *result = nullptr;
         const Tensor t = shareable(tensor, kName);
         RL_CHECK(!t.impl()->storage()->read_only(), throw_buffer,
                  "%s(tensor): the memory is read-only, which DLPack before version 1.0 cannot express\n"

@@ -7,16 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/per_thread.h"
 #include "rushlight/c_support.h"
 
 namespace rushlight::c {
 namespace {
 
-struct Failure {
-    rl_status status = RL_OK;
-    std::string text;
-};
-thread_local Failure last;
+// The last failure of this thread.
+constinit thread_local rl_status last_status = RL_OK;
+struct Failure {};
+using LastText = PerThread<std::string, Failure>;
 
 rl_status status_of(ErrorKind kind) {
     switch (kind) {
@@ -59,10 +59,12 @@ std::string as_utf8(std::string_view text) {
 }
 
 rl_status remember(rl_status status, const char* text) noexcept {
-    last.status = status;
+    last_status = status;
     try {
-        last.text = as_utf8(text);
-    } catch (...) { last.text.clear(); }
+        LastText::get() = as_utf8(text);
+    } catch (...) {
+        if (std::string* old = LastText::get_if()) old->clear();
+    }
     return status;
 }
 
@@ -124,7 +126,11 @@ using namespace rushlight::c;
 extern "C" {
 
 RL_API uint32_t rl_c_version(void) { return RL_C_VERSION; }
-RL_API const char* rl_error_text(void) { return last.text.c_str(); }
-RL_API rl_status rl_error_status(void) { return last.status; }
+RL_API const char* rl_error_text(void) {
+    const std::string* text = LastText::get_if();
+    if (text && !text->empty()) return text->c_str();
+    return last_status == RL_OK ? "" : "there was no memory for the text of this error";
+}
+RL_API rl_status rl_error_status(void) { return last_status; }
 
 }  // extern "C"

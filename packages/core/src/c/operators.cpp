@@ -180,6 +180,7 @@ extern "C" {
 RL_API size_t rl_operator_count(void) { return operators().size(); }
 
 RL_API rl_status rl_operator_at(size_t index, rl_operator_info* info) {
+    empty_sized(info);
     return guarded([&] {
         require(info, "rl_operator_at", "info");
         RL_CHECK(index < operators().size(), throw_index,
@@ -189,6 +190,7 @@ RL_API rl_status rl_operator_at(size_t index, rl_operator_info* info) {
 }
 
 RL_API rl_status rl_operator_find(const char* name, rl_operator_info* info) {
+    empty_sized(info);
     return guarded([&] {
         require(name, "rl_operator_find", "name");
         require(info, "rl_operator_find", "info");

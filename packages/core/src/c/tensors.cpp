@@ -12,9 +12,9 @@ using namespace rushlight::c;
 extern "C" {
 
 RL_API rl_status rl_tensor_share(rl_tensor* tensor, rl_tensor** result) {
+    empty(result);
     return guarded([&] {
         require(result, "rl_tensor_share", "result");
-        *result = nullptr;
         *result = handle_of(tensor_of(tensor, "rl_tensor_share", "tensor"));
     });
 }
@@ -24,6 +24,7 @@ RL_API void rl_tensor_free(rl_tensor* tensor) {
 }
 
 RL_API rl_status rl_tensor_describe(const rl_tensor* tensor, rl_tensor_info* info) {
+    empty_sized(info);
     return guarded([&] {
         require(info, "rl_tensor_describe", "info");
         RL_CHECK(info->struct_size >= sizeof(rl_tensor_info), throw_value,
@@ -60,9 +61,9 @@ RL_API rl_status rl_tensor_set_requires_grad(rl_tensor* tensor, int32_t on) {
 }
 
 RL_API rl_status rl_tensor_grad(const rl_tensor* tensor, rl_tensor** result) {
+    empty(result);
     return guarded([&] {
         require(result, "rl_tensor_grad", "result");
-        *result = nullptr;
         *result = handle_of(tensor_of(tensor, "rl_tensor_grad", "tensor").grad());
     });
 }
@@ -101,9 +102,9 @@ RL_API rl_status rl_manual_seed(uint64_t seed) {
 }
 
 RL_API rl_status rl_generator_new(uint64_t seed, rl_generator** result) {
+    empty(result);
     return guarded([&] {
         require(result, "rl_generator_new", "result");
-        *result = nullptr;
         *result = reinterpret_cast<rl_generator*>(Generator::make({}, seed).release());
     });
 }

@@ -93,12 +93,7 @@ struct Names {
         return reinterpret_cast<Generator*>(const_cast<rl_generator*>(g));
     }
 
-    /// Sets a result to its empty value, which is null for a pointer, before the call.
-    template <class T>
-    void empty(T* result, const char* argument) const {
-        require(result, function, argument);
-        *result = T{};
-    }
+    void result(const void* pointer, const char* argument) const { require(pointer, function, argument); }
 };
 
 inline void give(Tensor tensor, rl_tensor** result) { *result = handle_of(std::move(tensor)); }

@@ -43,6 +43,8 @@ DType dtype_of(int64_t dtype, const char* function, const char* argument) {
 std::vector<Tensor> tensors_of(rl_tensor* const* tensors, size_t count, bool optional, const char* function,
                                const char* argument) {
     if (count) require(tensors, function, argument);
+    RL_CHECK(count <= PTRDIFF_MAX / sizeof(rl_tensor*), throw_value,
+             "%s(%s): the number of tensors, %zu, is too large for memory", function, argument, count);
     std::vector<Tensor> list;
     list.reserve(count);
     for (size_t i = 0; i < count; ++i) {
@@ -83,6 +85,9 @@ Value value_of(const rl_value& value, const Operator& op, const SignatureArgumen
         case RL_STRING:
             RL_CHECK(value.as.string || value.count == 0, throw_value, "%s(%s): the string must not be null",
                      op.name, named().c_str());
+            RL_CHECK(value.count <= PTRDIFF_MAX, throw_value,
+                     "%s(%s): the number of bytes, %zu, is too large for memory", op.name, named().c_str(),
+                     value.count);
             return value.count ? std::string(value.as.string, value.count) : std::string();
         case RL_DTYPE: return dtype_of(value.as.integer, op.name, named().c_str());
         case RL_DEVICE: return device_of(value.as.device, op.name, named().c_str());

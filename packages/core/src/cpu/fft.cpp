@@ -11,6 +11,7 @@
 #include "cpu/transpose.h"
 #include "rushlight/caller_locks.h"
 #include "rushlight/parallel.h"
+#include "runtime/per_thread.h"
 
 // Pocketfft's threads are disabled. Its cache of plans is disabled too, because a fork could happen while the
 // cache's lock is held.
@@ -61,9 +62,7 @@ std::shared_ptr<const Plan> plan_of(int64_t n) {
     constexpr size_t kKept = 4;
     if (n > kLongest) return std::make_shared<const Plan>(static_cast<size_t>(n));
     using Kept = std::array<std::pair<int64_t, std::shared_ptr<const Plan>>, kKept>;
-    // Allocated on the heap, because little static TLS is available to a library that is loaded late.
-    thread_local const auto kept = std::make_unique<Kept>();
-    const auto first = kept->begin();
+    const auto first = PerThread<Kept>::get().begin();
     const auto found =
         std::find_if(first, first + kKept - 1, [n](const auto& one) { return one.first == n; });
     if (found->first != n) *found = {n, std::make_shared<const Plan>(static_cast<size_t>(n))};

@@ -119,8 +119,10 @@ Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool re
                  "%s: there is no device %d of type cuda", op, int(array.device.id));
     }
     DType dtype = dtype_of(array.dtype, op);
-    RL_CHECK(array.ndim >= 0 && array.ndim <= kMaxDims && (array.ndim == 0 || array.shape), throw_buffer,
+    RL_CHECK(array.ndim >= 0 && array.ndim <= kMaxDims, throw_buffer,
              "%s: a tensor has at most %d dimensions, got %d", op, kMaxDims, int(array.ndim));
+    RL_CHECK(array.ndim == 0 || array.shape, throw_buffer, "%s: the array has dimensions but its shape is null",
+             op);
     auto n = static_cast<size_t>(array.ndim);
     IntList sizes(array.shape, n);
     int64_t strides[kMaxDims];

@@ -1,6 +1,8 @@
 // rushlight-run: runs a program on files of NumPy arrays, without Python.
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -40,6 +42,7 @@ struct Arguments {
     size_t times = 1;
     std::vector<std::string> inputs, outputs;
     bool help = false, version = false, print = false, draw = false;
+    bool runs = false;  // whether an option refers to a run of the program
 };
 
 /// Reads `--option VALUE` and `--option=VALUE`.
@@ -59,9 +62,11 @@ Arguments parse(int count, char** words) {
             read.*flag = true;
         };
         const auto value = [&]() -> std::string {
-            if (equals != word.npos) return std::string(word.substr(equals + 1));
-            if (i + 1 == count) throw WrongUsage(std::string(option) + " needs a value");
-            return words[++i];
+            read.runs = true;
+            if (equals == word.npos && ++i == count) throw WrongUsage(std::string(option) + " needs a value");
+            std::string given = equals == word.npos ? words[i] : std::string(word.substr(equals + 1));
+            if (given.empty()) throw WrongUsage(std::string(option) + " needs a value that is not empty");
+            return given;
         };
         if (option == "--help" || option == "-h") is_flag(&Arguments::help);
         else if (option == "--version") is_flag(&Arguments::version);
@@ -76,23 +81,34 @@ Arguments parse(int count, char** words) {
     return read;
 }
 
+/// Writes a text to the standard output.
+void show(const std::string& text) {
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    RL_CHECK(written && std::fflush(stdout) == 0, throw_runtime, "cannot write to the standard output: %s",
+             std::strerror(errno));
+}
+
 int run(const Arguments& given) {
     if (given.help || given.version) {
-        std::fputs(given.help ? kUsage : "rushlight-run " RUSHLIGHT_GRAPH_VERSION "\n", stdout);
+        show(given.help ? kUsage : "rushlight-run " RUSHLIGHT_GRAPH_VERSION "\n");
         return 0;
     }
     if (given.model.empty()) throw WrongUsage("needs a model");
+    if (given.print && given.draw) throw WrongUsage("got both --print and --draw");
+    if ((given.print || given.draw) && given.runs)
+        throw WrongUsage(std::string(given.print ? "--print" : "--draw") + " does not run the program");
     const Program program = Program::load(given.model);
     if (given.print || given.draw) {
-        std::fputs((given.draw ? to_svg(program.graph()) : to_text(program.graph())).c_str(), stdout);
+        show(given.draw ? to_svg(program.graph()) : to_text(program.graph()));
         return 0;
     }
+    const size_t count = program.graph().outputs.size();
+    RL_CHECK(given.outputs.size() <= count, throw_value,
+             "got %zu --output files, but the program has %zu results", given.outputs.size(), count);
     std::vector<Tensor> inputs;
     for (const std::string& path : given.inputs) inputs.push_back(read_npy(path));
     std::vector<Tensor> results;
     for (size_t i = 0; i < given.times; ++i) results = program.run(inputs);
-    RL_CHECK(given.outputs.size() <= results.size(), throw_value,
-             "got %zu --output files, but the program has %zu results", given.outputs.size(), results.size());
     for (size_t i = 0; i < given.outputs.size(); ++i) write_npy(given.outputs[i], results[i]);
     if (!given.saved.empty()) program.save(given.saved);
     return 0;

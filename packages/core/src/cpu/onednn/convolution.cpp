@@ -8,6 +8,7 @@
 #include "cpu/capability.h"
 #include "cpu/kernels_in_use.h"
 #include "cpu/onednn/primitive.h"
+#include "runtime/per_thread.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::onednn {
@@ -172,7 +173,7 @@ bool run(KernelContext& ctx, const ConvolutionGeometry& g, DType dtype, Directio
                   out.channels_last,
                   lease.threads(),
                   winograd()};
-    static thread_local PrimitiveCache<Key, KeyHash> cache;
+    auto& cache = PerThread<PrimitiveCache<Key, KeyHash>>::get();
     Primitive* primitive = cache.get(key, [&] { return make(key); });
     if (primitive == nullptr) return false;
     switch (direction) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/library.h"
+#include "runtime/per_thread.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu::onednn {
@@ -71,8 +72,7 @@ dnnl_stream_t stream() {
         Owned() { check(functions().stream_create(&handle, engine(), dnnl_stream_default_flags), "stream"); }
         ~Owned() { functions().stream_destroy(handle); }
     };
-    static thread_local const Owned own;
-    return own.handle;
+    return PerThread<Owned>::get().handle;
 }
 
 void check(dnnl_status_t status, const char* what) {
