@@ -45,8 +45,8 @@ function(rushlight_native_target target)
 endfunction()
 
 # rushlight_shared_library(<target> FOLDER <package> RPATH <paths>): a library without Python that leaves no symbol
-# undefined and exports rushlight's symbols only. One file, no version links: wheels hold no symlinks. It stays in the process
-# after dlclose, since other libraries keep pointers to its functions.
+# undefined and exports rushlight's symbols only. One file, no version links: wheels hold no symlinks.
+# It stays loaded after a dlclose, because destructors of threads, threads of its own and registered functions use its code.
 function(rushlight_shared_library target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;RPATH" "")
     set_target_properties(${target} PROPERTIES

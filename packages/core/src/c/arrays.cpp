@@ -60,7 +60,8 @@ Tensor tensor_over(const rl_array& array, const char* where) {
     RL_CHECK(!__builtin_mul_overflow(elements ? reach : 0, static_cast<int64_t>(itemsize(dtype)), &nbytes),
              throw_value, "%s.sizes: %s is larger than any memory", where, to_string(sizes).c_str());
     RL_CHECK(elements == 0 || array.data, throw_value, "%s.data: must not be null", where);
-    const size_t alignment = itemsize(real_dtype(dtype));  // kernels read the parts of a complex number one by one
+    const size_t alignment =
+        itemsize(real_dtype(dtype));  // kernels read the parts of a complex number one by one
     RL_CHECK(elements == 0 || reinterpret_cast<uintptr_t>(array.data) % alignment == 0, throw_value,
              "%s.data: memory of %s must be aligned to %zu bytes, got address %p\n"
              "hint: copy the elements to memory that malloc returned",

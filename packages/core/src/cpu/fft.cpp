@@ -9,9 +9,9 @@
 #include "cpu/contiguous.h"
 #include "cpu/odometer.h"
 #include "cpu/transpose.h"
+#include "runtime/per_thread.h"
 #include "rushlight/caller_locks.h"
 #include "rushlight/parallel.h"
-#include "runtime/per_thread.h"
 
 // Pocketfft's threads are disabled. Its cache of plans is disabled too, because a fork could happen while the
 // cache's lock is held.

@@ -121,8 +121,8 @@ Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool re
     DType dtype = dtype_of(array.dtype, op);
     RL_CHECK(array.ndim >= 0 && array.ndim <= kMaxDims, throw_buffer,
              "%s: a tensor has at most %d dimensions, got %d", op, kMaxDims, int(array.ndim));
-    RL_CHECK(array.ndim == 0 || array.shape, throw_buffer, "%s: the array has dimensions but its shape is null",
-             op);
+    RL_CHECK(array.ndim == 0 || array.shape, throw_buffer,
+             "%s: the array has dimensions but its shape is null", op);
     auto n = static_cast<size_t>(array.ndim);
     IntList sizes(array.shape, n);
     int64_t strides[kMaxDims];

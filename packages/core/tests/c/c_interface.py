@@ -117,6 +117,14 @@ def includes() -> list[Path]:
     return next(p for p in ([installed], [site], tree) if (p[0] / "rushlight" / "tensor.h").exists())
 
 
+def prototypes() -> dict[str, list[str]]:
+    """Return the parameters of each function of the header that returns a status."""
+    header = next(p for p in (i / "rushlight" / "rushlight.h" for i in includes()) if p.exists()).read_text()
+    code = re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL))
+    found = re.findall(r"rl_status (rl_\w+)\(([^)]*)\);", code)
+    return {name: [] if given == "void" else given.split(", ") for name, given in found}
+
+
 def load() -> Any:
     library = ctypes.CDLL(str(folder() / "librushlight.so"))
     library.rl_error_text.restype = ctypes.c_char_p

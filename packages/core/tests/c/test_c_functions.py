@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
-from ctypes import POINTER, Structure, byref, c_int32, c_int64, c_size_t, c_uint64, c_void_p, cast, sizeof
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_double,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+    cast,
+    sizeof,
+)
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +27,7 @@ from c_interface import (
     BUFFER,
     DTYPES_OF_C,
     INDEX,
+    OK,
     RUNTIME,
     TENSOR,
     TYPE,
@@ -32,6 +45,7 @@ from c_interface import (
     folder,
     handle,
     includes,
+    prototypes,
     value,
 )
 
@@ -186,6 +200,12 @@ def managed(**changes: Any) -> tuple[Managed, list[int]]:
         ({"strides": (c_int64 * 1)(-1)}, "a stride is negative"),
         ({"strides": (c_int64 * 1)(2**63 - 1), "shape": (c_int64 * 1)(3)}, "larger than any memory"),
         ({"data": None}, "its data is null"),
+        ({"shape": None}, "its shape is null"),
+        ({"byte_offset": 1}, "must be aligned to 4 bytes"),
+        ({"byte_offset": 2**64 - 1}, "must be aligned to 4 bytes"),
+        ({"code_bits_lanes": 2 | 7 << 8 | 1 << 16}, "no tensor dtype corresponds"),
+        ({"code_bits_lanes": 2 | 32 << 8}, "no tensor dtype corresponds"),
+        ({"code_bits_lanes": 200 | 32 << 8 | 1 << 16}, "no tensor dtype corresponds"),
     ],
 )
 def test_bad_arrays_of_dlpack(changes: dict[str, Any], message: str) -> None:
@@ -367,6 +387,8 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
             ("huge stride", {"strides": (c_int64 * 2)(2**63 - 1, 1)}, "(array)."),
             ("data", {"data": None}, "(array).data: must not be null"),
             ("flags", {"flags": 6}, "(array).flags: must be 0 or RL_READ_ONLY, got 0x6"),
+            ("alignment", {"data": X.data_ptr() + 1, "sizes": (c_int64 * 2)(1, 1)},
+             "(array).data: memory of float32 must be aligned to 4 bytes"),
         )
     },
 }  # fmt: skip
@@ -386,6 +408,41 @@ def test_failures_are_statuses(name: str) -> None:
     assert message in text()
     assert not out.value
     C.rl_tensor_free(tensor)
+
+
+STRUCTS = {"rl_array*": Array, "rl_tensor_info*": Info, "rl_operator_info*": OperatorInfo}
+PROTOTYPES = prototypes()
+
+
+def is_result(parameter: str) -> bool:
+    return re.search(r"[*] ?(result|results|info|result_\w+)$", parameter) is not None
+
+
+@pytest.mark.parametrize("name", sorted(n for n, given in PROTOTYPES.items() if any(map(is_result, given))))
+def test_a_result_is_empty_where_a_call_fails(name: str) -> None:
+    """A result is null or zero, so that it may be freed, even if the function refuses an earlier argument."""
+    parameters = PROTOTYPES[name]
+    for position in filter(lambda i: is_result(parameters[i]), range(len(parameters))):
+        kind = parameters[position].rsplit(" ", 1)[0]
+        memory = (c_uint64 * 32)(*[0x5555555555555555] * 32)
+        if kind in STRUCTS:
+            memory[0] = sizeof(STRUCTS[kind])
+        given = [
+            c_double(0) if p.startswith("double ") else c_size_t(10**6 if p == "size_t index" else 0)
+            for p in parameters
+        ]
+        given[position] = memory
+        if position + 1 < len(parameters) and parameters[position + 1].startswith("size_t num_"):
+            given[position + 1] = c_size_t(1)
+        if getattr(C, name)(*given) == OK:
+            (C.rl_generator_free if name == "rl_generator_new" else C.rl_tensor_free)(c_void_p(memory[0]))
+        elif kind in STRUCTS:
+            size = sizeof(STRUCTS[kind])
+            assert memory[: size // 8] == [size] + [0] * (size // 8 - 1)
+        elif kind == "rl_value*":
+            assert not any(memory[: sizeof(Value) // 8])
+        else:
+            assert memory[0] & (0xFFFFFFFF if kind == "int32_t*" else 2**64 - 1) == 0
 
 
 def test_memory_is_released_where_a_tensor_cannot_be_made() -> None:

@@ -262,6 +262,16 @@ def kind(number: int, **payload: Any) -> Value:
             "reshape(shape): the number of integers, 4611686018427387904, is too large for memory",
         ),
         (
+            lambda: failing("cat", kind(TENSORS, count=1 << 61, tensors=(c_void_p * 1)())),
+            VALUE,
+            "cat(tensors): the number of tensors, 2305843009213693952, is too large for memory",
+        ),
+        (
+            lambda: failing("gelu", X, kind(5, count=1 << 63, string=b"none")),
+            VALUE,
+            "gelu(approximate): the number of bytes, 9223372036854775808, is too large for memory",
+        ),
+        (
             lambda: failing("einsum", kind(5, count=2), [X]),
             VALUE,
             "einsum(equation): the string must not be null",

@@ -43,6 +43,21 @@ def test_a_program_of_c(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
+def test_calls_while_threads_and_the_process_end(tmp_path: Path) -> None:
+    """Destructors of threads and functions of atexit run when thread_local variables have been destroyed."""
+    program = built("ends.c", tmp_path, "cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror")
+    environment = {**os.environ, "MALLOC_PERTURB_": "85"}  # what is freed does not keep its content
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=environment)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+def test_threads_that_unload_the_library(tmp_path: Path) -> None:
+    program = built("unloaded.c", tmp_path, "cc", "-std=gnu11", "-Wl,--as-needed", "-ldl")
+    command = [program, str(folder() / "librushlight.so")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
 def test_the_header_is_plain_c(tmp_path: Path) -> None:
     (tmp_path / "unit.c").write_text('#include "rushlight/rushlight.h"\nint main(void) { return 0; }\n')
     for language in ("c", "c++"):
@@ -85,10 +100,16 @@ import ctypes
 from ctypes import byref, c_void_p
 first, second = ctypes.CDLL({str(folder() / "librushlight.so")!r}), ctypes.CDLL({str(copy)!r})
 second.rl_error_text.restype = ctypes.c_char_p
-first_made, second_made = c_void_p(), c_void_p()
+first_made, second_made = c_void_p(85), c_void_p(85)
 assert first.rl_generator_new(ctypes.c_uint64(1), byref(first_made)) == 1
 assert second.rl_generator_new(ctypes.c_uint64(1), byref(second_made)) == 1
 assert not first_made.value and not second_made.value
+results = (ctypes.c_uint64 * 8)(*[85] * 8)
+assert second.rl_call(b"eye", None, 0, results, 2) == 1
+assert not any(results)
+made = c_void_p(85)
+assert second.rl_op_relu(None, byref(made)) == 1
+assert not made.value
 print(second.rl_error_text().decode())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

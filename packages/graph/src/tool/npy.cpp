@@ -26,7 +26,8 @@ constexpr const char* kNames[kNumDTypes] = {"b1", "u1", "i1", "i2", "i4", "i8", 
 
 // Returns the dtype that a name such as "<f4" represents. "=" and no character mean the order of this machine.
 DType dtype_named(std::string_view descr, const std::string& path) {
-    const bool has_order = !descr.empty() && std::string_view("<>=|").find(descr[0]) != std::string_view::npos;
+    const bool has_order =
+        !descr.empty() && std::string_view("<>=|").find(descr[0]) != std::string_view::npos;
     const std::string_view name = descr.substr(has_order ? 1 : 0);
     for (int i = 0; i < kNumDTypes; ++i) {
         if (!kNames[i] || name != kNames[i]) continue;
@@ -132,7 +133,8 @@ class Header {
 };
 
 std::string read_file(const std::string& path) {
-    const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+    const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::fopen(path.c_str(), "rb"),
+                                                                  std::fclose);
     RL_CHECK(file, throw_runtime, "cannot open '%s': %s", path.c_str(), std::strerror(errno));
     std::string bytes;
     std::vector<char> block(1 << 20);
@@ -158,7 +160,8 @@ Tensor read_npy(const std::string& path) {
     std::vector<int64_t> stored = header.shape;
     if (header.fortran) std::reverse(stored.begin(), stored.end());
     const size_t item = itemsize(header.dtype);
-    if (static_cast<size_t>(header.elements) != (bytes.size() - start) / item || (bytes.size() - start) % item)
+    if (static_cast<size_t>(header.elements) != (bytes.size() - start) / item ||
+        (bytes.size() - start) % item)
         fail(path, "its length does not match its shape and dtype");
     Tensor t = make_tensor(stored, header.dtype);
     if (header.elements) std::memcpy(t.data<void>(), bytes.data() + start, bytes.size() - start);
