@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight_core import Tensor
 from rushlight_core.overrides import overridable
 
+from .._capturing import is_capturing
 from .._core import core, operator
 
 _embedding = operator("embedding")
@@ -216,6 +217,8 @@ def embedding_bag(
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     absent = None if padding_idx is None else flat == padding_idx % weight.shape[0]
     if mode == "max":
+        if input.dim() == 2 and input.numel() and absent is None:  # bags of one size
+            return rows.reshape(*input.shape, -1).max(1)[0]
         return _largest(rows, bags, length, absent)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
@@ -253,27 +256,33 @@ def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) 
             f"{name}(offsets): must have one dimension for an input of one dimension, "
             f"got {'None' if offsets is None else tuple(offsets.shape)}"
         )
-    if offsets.numel() and int(offsets[0]) != 0:
-        raise RuntimeError(f"{name}(offsets): must begin with 0, got {int(offsets[0])}")
-    total = input.shape[0]
+    total, number = input.shape[0], offsets.numel()
     if include_last:
-        if offsets.numel() == 0:
+        if number == 0:
             raise RuntimeError(
                 f"{name}(offsets): must have at least one element with include_last_offset=True, got "
                 "an empty tensor"
             )
-        if int(offsets[-1]) != total:
-            raise RuntimeError(
-                f"{name}(offsets): must end with the number of indices, {total}, got {int(offsets[-1])}"
-            )
-        offsets = offsets[:-1]
+        number -= 1
+    # In a program, wrong offsets lead to positions or bags that are out of range, which raises an error in the run.
+    if not is_capturing():
+        _check_offsets(name, offsets, total, include_last)
+    begun = core.zeros(total + 1, dtype=core.int64, device=input.device)
+    begun = begun.index_add(0, offsets.to(core.int64), core.ones_like(offsets, dtype=core.int64))
+    return begun.cumsum(0)[:total] - 1, number
+
+
+def _check_offsets(name: str, offsets: Tensor, total: int, include_last: bool) -> None:
+    if offsets.numel() and int(offsets[0]) != 0:
+        raise RuntimeError(f"{name}(offsets): must begin with 0, got {int(offsets[0])}")
+    if include_last and int(offsets[-1]) != total:
+        raise RuntimeError(
+            f"{name}(offsets): must end with the number of indices, {total}, got {int(offsets[-1])}"
+        )
     if offsets.numel() and int(offsets.max()) > total:
         raise RuntimeError(
             f"{name}(offsets): got {int(offsets.max())}, needs at most {total}, the number of indices in the input"
         )
-    begun = core.zeros(total + 1, dtype=core.int64, device=input.device)
-    begun = begun.index_add(0, offsets.to(core.int64), core.ones_like(offsets, dtype=core.int64))
-    return begun.cumsum(0)[:total] - 1, offsets.numel()
 
 
 def _largest(rows: Tensor, bags: Tensor, count: int, absent: Tensor | None) -> Tensor:

@@ -12,6 +12,7 @@ from rushlight_core.overrides import has_torch_function
 
 from .. import functional as F
 from .. import init
+from .._capturing import is_capturing
 from .._typing import Any
 from ..module import Module
 from .activation import GELU, ReLU
@@ -157,9 +158,8 @@ class TransformerEncoder(Module):
             layer's parameters are recorded.
         mask_check: whether to check that the masked positions are at the end of each sequence. If a masked
             position is followed by an unmasked position, nothing is set to zero. If `mask_check` is False and
-            n positions of a sequence are masked, the last n positions are treated as the masked positions. If
-            `mask_check` is True, no positions are set to zero in a captured program, because the program
-            cannot depend on the values of the mask.
+            n positions of a sequence are masked, the last n positions are treated as the masked positions. A
+            captured program makes this check in each run.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
@@ -199,35 +199,37 @@ class TransformerEncoder(Module):
         """Encode `src`. See :class:`MultiheadAttention` for the masks."""
         padding = None
         if src_key_padding_mask is not None and mask is None:
-            padding = self._padding_of_zeros(src, src_key_padding_mask)
-        if padding is not None:
-            src_key_padding_mask = padding
+            padding, src_key_padding_mask = self._padding_of_zeros(src, src_key_padding_mask)
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         if padding is not None:
             src = src.masked_fill(padding.unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
 
-    def _padding_of_zeros(self, src: Tensor, mask: Tensor) -> Tensor | None:
-        """Return a mask of the positions that `forward` sets to zero before `norm`, or None for no zeros."""
+    def _padding_of_zeros(self, src: Tensor, mask: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Return a mask of the positions that `forward` sets to zero before `norm`, or None, and the mask for the layers."""
         first = self.layers[0]
         if not (_fast_path and self.use_nested_tensor) or first.training or core.is_autocast_enabled():
-            return None
+            return None, mask
         if src.dim() != 3 or tuple(mask.shape) != tuple(src.shape[:2]):
-            return None
-        if self.mask_check and _captured():  # a captured program cannot depend on the mask's values
-            return None
+            return None, mask
         tensors = (src, *_parameters_read(first))
         if has_torch_function(tensors):
-            return None
+            return None, mask
         if core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-            return None
+            return None, mask
         hidden = mask if mask.dtype == core.bool else mask != 0
         lengths = hidden.logical_not().sum(1, keepdim=True)
         padding = core.arange(src.shape[1], device=src.device) >= lengths
-        if self.mask_check and not core.equal(padding, hidden):
-            return None
-        return padding
+        if not self.mask_check:
+            return padding, padding
+        if is_capturing():  # a program cannot branch by the mask's values, but it can select by them
+            at_end = (padding == hidden).all()
+            if mask.is_floating_point():  # the layers would add numbers, but boolean masks are -inf
+                numbers = core.zeros_like(padding, dtype=mask.dtype).masked_fill(padding, -math.inf)
+                mask = core.where(at_end, numbers, mask)
+            return padding.logical_and(at_end), mask
+        return (padding, padding) if core.equal(padding, hidden) else (None, mask)
 
 
 def _gives_zeros(layer: Module) -> bool:
@@ -519,10 +521,3 @@ class Transformer(Module):
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """Return a mask of shape (sz, sz) with -inf above the diagonal and zero elsewhere."""
         return core.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)
-
-
-def _captured() -> bool:
-    # Import the recorder here, because this import takes longer than importing the rest of this module.
-    from rushlight_core.seams.control_flow import active_recorder
-
-    return active_recorder() is not None
