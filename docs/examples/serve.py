@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from zipfile import BadZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -19,13 +19,16 @@ MOST_BYTES = 64 << 20
 
 def answer(run: Callable[..., object], body: bytes) -> bytes:
     """Return the results of the program for the arrays in `body`, as a file."""
-    with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
-        arguments = [torch.from_numpy(np.ascontiguousarray(arrays[name])) for name in arrays.files]
+    with ZipFile(io.BytesIO(body)) as file:
+        if sum(member.file_size for member in file.infolist()) > MOST_BYTES:
+            raise ValueError(f"the arrays of a request must have at most {MOST_BYTES} bytes")
+        arrays = [np.load(io.BytesIO(file.read(name)), allow_pickle=False) for name in file.namelist()]
+    arguments = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
     with torch.no_grad():
         results = pytree.tree_leaves(run(*arguments))
-    file = io.BytesIO()
-    np.savez(file, *[result.numpy() for result in results if isinstance(result, torch.Tensor)])
-    return file.getvalue()
+    reply = io.BytesIO()
+    np.savez(reply, *[result.numpy() for result in results if isinstance(result, torch.Tensor)])
+    return reply.getvalue()
 
 
 def handler_of(run: Callable[..., object]) -> type[BaseHTTPRequestHandler]:
@@ -33,16 +36,13 @@ def handler_of(run: Callable[..., object]) -> type[BaseHTTPRequestHandler]:
         timeout = 30  # seconds to wait for a slow client
 
         def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            if not 0 < length <= MOST_BYTES:
-                self.reply(413, f"a request must have 1 to {MOST_BYTES} bytes".encode())
-                return
-            try:
-                self.reply(200, answer(run, self.rfile.read(length)))
-            except (BadZipFile, OSError, TypeError, ValueError, RuntimeError) as error:
-                self.reply(400, str(error).encode())
-
-        def reply(self, status: int, content: bytes) -> None:
+            length = self.headers.get("Content-Length", "")
+            status, content = 413, f"a request must have 1 to {MOST_BYTES} bytes".encode()
+            if length.isdecimal() and len(length) < 10 and 0 < int(length) <= MOST_BYTES:
+                try:
+                    status, content = 200, answer(run, self.rfile.read(int(length)))
+                except Exception as error:  # the client learns what is wrong with its request
+                    status, content = 400, f"{type(error).__name__}: {error}".encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/octet-stream" if status == 200 else "text/plain")
             self.send_header("Content-Length", str(len(content)))

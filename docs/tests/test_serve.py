@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -52,6 +53,14 @@ def file_of(*arrays: np.ndarray) -> bytes:
     return file.getvalue()
 
 
+def member(content: bytes) -> bytes:
+    """Return a compressed file with one member."""
+    file = io.BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as members:
+        members.writestr("arr_0.npy", content)
+    return file.getvalue()
+
+
 def test_results_are_those_of_the_model(port: int) -> None:
     def check(n: int) -> bool:
         x, y = (np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32) for _ in range(2))
@@ -68,18 +77,43 @@ def test_results_are_those_of_the_model(port: int) -> None:
 
 def test_invalid_requests_have_errors(port: int) -> None:
     x = np.zeros((4, 3), np.float32)
+    packed = member(np.random.default_rng(0).bytes(100) * 20)
+    damaged = packed[:50] + bytes(byte ^ 0x5A for byte in packed[50:100]) + packed[100:]
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (2**60,)}
+    )
     for body, text in (
         (b"no file", b""),
         (file_of(x), b"argument"),
         (file_of(x, x.astype(np.float64)), b"float64"),
         (file_of(x, np.zeros((4, 5), np.float32)), b"4, 5"),
         (file_of(np.array([None])), b"allow_pickle"),
+        (x.tobytes(), b"zip"),
+        (damaged, b"error: "),  # of zlib
+        (member(header.getvalue()), b"MemoryError: "),
+        (member(bytes(65 << 20)), b"at most 67108864 bytes"),
     ):
         status, content = post(port, body)
         assert status == 400
         assert text in content
     assert post(port, b"")[0] == 413
+    for length in ("abc", "-5", "9" * 30, "9" * 5000, ""):
+        assert post(port, b"", **{"Content-Length": length})[0] == 413
     assert post(port, file_of(x, x))[0] == 200
+
+
+def test_errors_of_the_program_are_answered(tmp_path: Path) -> None:
+    """Values of the arrays may be wrong, too, such as an index that is too large."""
+    torch.export.save(torch.export.export(nn.Embedding(10, 4), (torch.tensor([1, 2]),)), tmp_path / "model.rl")
+    command = [sys.executable, "-P", str(EXAMPLE), str(tmp_path / "model.rl"), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline().split()[-1])
+        status, content = post(port, file_of(np.array([1, 20])))
+        server.kill()
+    assert status == 400
+    assert b"IndexError: embedding: index 20" in content
 
 
 def test_the_example_is_short() -> None:
