@@ -247,6 +247,7 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
             ("negative stride", {"strides": (c_int64 * 2)(-3, 1)}, "(inputs[0]).strides"),
             ("huge stride", {"strides": (c_int64 * 2)(2**63 - 1, 1)}, "(inputs[0])"),
             ("no data", {"data": None}, "(inputs[0]).data: must not be null"),
+            ("alignment", {"data": X.data_ptr() + 1, "sizes": (c_int64 * 2)(1, 1)}, "must be aligned to 4 bytes"),
         )
     },
 }  # fmt: skip
@@ -257,6 +258,32 @@ def test_failures_are_statuses(name: str, library: Any, program: c_void_p, model
     call, status, message = FAILURES[name]
     assert call(library, program, model) == status
     assert message in library.rl_error_text().decode()
+
+
+JUNK = 0x5555555555555555
+
+
+def test_results_are_empty_where_a_call_fails(library: Any, program: c_void_p) -> None:
+    """Whichever argument is wrong, results are null or zero, so that they may be freed."""
+
+    def after(call: Callable[[Any], int], count: int = 1) -> list[int]:
+        words = (c_uint64 * count)(*[JUNK] * count)
+        assert call(words) != 0
+        return list(words)
+
+    assert after(lambda out: library.rl_program_load(None, out)) == [0]
+    assert after(lambda out: library.rl_program_counts(None, out, byref(out, 8)), 2) == [0, 0]
+    assert after(lambda out: library.rl_program_input_name(None, 0, out)) == [0]
+    assert after(lambda out: library.rl_program_tensor(None, b"x", out)) == [0]
+    for handle, inputs, count in ((None, None, 0), (program, None, 1), (program, None, 0)):
+        assert after(lambda out: library.rl_program_call(handle, inputs, count, out, 2), 2) == [0, 0]  # noqa: B023
+        for outputs in (1, 2, 3):
+            out = results(outputs)
+            for one in out:
+                one.data = one.context = JUNK
+                one.ndim = 9
+            assert library.rl_program_run(handle, inputs, count, out, outputs) != 0
+            assert bytes(out) == bytes(results(outputs))
 
 
 def test_owned_memory_is_released_also_where_a_call_fails(library: Any, program: c_void_p) -> None:

@@ -103,6 +103,11 @@ def test_what_is_wrong_is_said(model: Path, tmp_path: Path) -> None:
         ((model, "--frob"), 2, "unknown argument '--frob'"),
         ((model, "--input"), 2, "--input needs a value"),
         ((model, "--print=yes"), 2, "--print takes no value"),
+        ((model, "--save", ""), 2, "--save needs a value that is not empty"),
+        ((model, "--output="), 2, "--output needs a value that is not empty"),
+        ((model, "--print", "--draw"), 2, "got both --print and --draw"),
+        ((model, "--print", "--output", tmp_path / "y"), 2, "--print does not run the program"),
+        ((model, "--input", tmp_path), 1, f"cannot read '{tmp_path}': Is a directory"),
         ((model, "--times", "0"), 2, "--times needs a positive number"),
         ((model, f"--times={2**70}"), 2, "--times needs a positive number"),
         ((tmp_path / "missing",), 1, "cannot open"),
@@ -123,6 +128,94 @@ def test_what_is_wrong_is_said(model: Path, tmp_path: Path) -> None:
     ):
         done = run(*words)
         assert (done.returncode, message in done.stderr) == (status, True), (words, done.stderr)
+
+
+HEADER = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("\n", ""),
+        ("\n", "  \n\n"),
+        ("\n", "x\n"),
+        (", }", "}"),
+        (", }", ",, }"),
+        (", }", ""),
+        (", }", ", 'x': 1}"),
+        (", }", ", 'x': {'shape': (9,)}}"),
+        ("'", '"'),
+        (":", " : "),
+        ("'shape': (2, 3), ", ""),
+        ("<f4", "=f4"),
+        ("<f4", "|f4"),
+        ("<f4", "f4"),
+        ("<f4'", "<f4"),
+        ("'<f4'", "4"),
+        ("False", "True"),
+        ("False", "1"),
+        ("False", "Truely"),
+        ("False", "None"),
+        ("(2, 3)", "[2, 3]"),
+        ("(2, 3)", "(2 3)"),
+        ("(2, 3)", "(2,,3)"),
+        ("(2, 3)", "(2,3,)"),
+        ("(2, 3)", "(6)"),
+        ("(2, 3)", "6"),
+        ("(2, 3)", "(-2, -3)"),
+        ("(2, 3)", "(2.0, 3)"),
+        ("(2, 3)", "(2, 3"),
+        ("(2, 3)", "(2, 4)"),
+        ("(2, 3)", f"({2**62}, 8)"),
+        ("(2, 3)", f"({2**64}, 8)"),
+        ("(2, 3)", f"(0, {2**62}, {2**62})"),
+        ("(2, 3), ", f"({2**62}, {2**62}, 0), "),
+    ],
+)
+def test_headers_are_read_as_numpy_reads_them(
+    old: str, new: str, function_module: Any, tmp_path: Path
+) -> None:
+    """A header that NumPy refuses is refused, and one that NumPy accepts has the same meaning."""
+    header = HEADER.replace(old, new) if old else HEADER
+    values = np.arange(6, dtype=np.float32)
+    file, result = tmp_path / "x.npy", tmp_path / "y.npy"
+    size = len(header).to_bytes(2, "little")
+    file.write_bytes(b"\x93NUMPY\x01\x00" + size + header.encode() + values.tobytes())
+    try:
+        wanted = np.load(file)
+    except Exception:
+        wanted = None
+    save(export(function_module(lambda x: x.clone()), (core.ones(2, 3),)), tmp_path / "m")
+    done = run(tmp_path / "m", "--input", file, "--output", result)
+    if wanted is None:
+        assert done.returncode == 1
+        assert f"'{file}': " in done.stderr or "overflows a 64-bit integer" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+        assert (np.load(result) == wanted).all()
+
+
+@pytest.mark.parametrize("dtype", ["<u1", ">u1", "=b1", "|i1"])
+def test_bytes_have_no_order(dtype: str, function_module: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(3, dtype))
+    content = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(content.replace(np.dtype(dtype).str.encode(), dtype.encode()))
+    given = core.from_numpy(np.ones(3, dtype[1:]))
+    save(export(function_module(lambda x: x.clone()), (given,)), tmp_path / "m")
+    done = run(tmp_path / "m", "--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "y.npy").dtype == dtype[1:]
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
+@pytest.mark.parametrize("word", ["--print", "--draw", "--help", "--version"])
+def test_output_that_cannot_be_written_is_an_error(word: str, model: Path) -> None:
+    command = [str(_run.program()), str(model), word]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=_run.environment())
+    assert done.returncode == 1
+    assert "cannot write to the standard output: No space left on device" in done.stderr
 
 
 def test_the_command_is_the_program(model: Path) -> None:
