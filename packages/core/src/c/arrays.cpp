@@ -79,14 +79,17 @@ Tensor tensor_over(const rl_array& array, const char* where) {
 
 void describe_memory(const Tensor& tensor, rl_array& array, const char* where) {
     require_values(where, tensor);
-    RL_CHECK(
-        tensor.device().type == DeviceType::CPU, throw_type,
-        "%s: must be a tensor on the CPU, got one on %s\nhint: copy it to the CPU with the operator 'to'",
-        where, name(tensor.device()).c_str());
+    RL_CHECK(tensor.device().type == DeviceType::CPU, throw_type,
+             "%s: must be a tensor on the CPU, got one on %s\nhint: copy it to the CPU with the operator 'to'",
+             where, name(tensor.device()).c_str());
+    // The sizes and strides are copied, because operators such as transpose_ change those of the tensor.
     struct Holder {
-        Tensor tensor;
         Ref<Storage> storage;
-        explicit Holder(const Tensor& t) : tensor(t), storage(Ref<Storage>::share(t.impl()->storage())) {
+        std::vector<int64_t> sizes, strides;
+        explicit Holder(const Tensor& t)
+            : storage(Ref<Storage>::share(t.impl()->storage())),
+              sizes(t.sizes().begin(), t.sizes().end()),
+              strides(t.strides().begin(), t.strides().end()) {
             storage->add_export();
         }
         ~Holder() { storage->drop_export(); }
@@ -94,8 +97,8 @@ void describe_memory(const Tensor& tensor, rl_array& array, const char* where) {
     auto holder = std::make_unique<Holder>(tensor);
     array.dtype = static_cast<int32_t>(tensor.dtype());
     array.ndim = static_cast<int32_t>(tensor.dim());
-    array.sizes = tensor.sizes().data();
-    array.strides = tensor.strides().data();
+    array.sizes = holder->sizes.data();
+    array.strides = holder->strides.data();
     array.data = tensor.data<void>();
     array.flags = tensor.impl()->storage()->read_only() ? RL_READ_ONLY : 0;
     array.release = [](void* context) { delete static_cast<Holder*>(context); };

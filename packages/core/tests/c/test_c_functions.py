@@ -10,6 +10,7 @@ from ctypes import (
     Structure,
     byref,
     c_double,
+    c_float,
     c_int32,
     c_int64,
     c_size_t,
@@ -99,6 +100,25 @@ def test_memory_is_shared_and_released_once() -> None:
     assert freed == [7]
     assert not seen.data
     assert not seen.sizes
+
+
+@pytest.mark.parametrize("ndim", [2, 9])
+@pytest.mark.parametrize("operator", ["transpose_", "unsqueeze_", "squeeze_", "set_"])
+def test_an_array_keeps_its_shape_when_the_tensor_changes(ndim: int, operator: str) -> None:
+    """Operators that change the shape of a tensor in place do not change arrays that refer to its memory."""
+    x = core.arange(6.0).reshape(2, 3, *[1] * (ndim - 2))
+    tensor, seen = handle(x), Array(sizeof(Array))
+    check(C.rl_tensor_to_array(tensor, byref(seen)))
+    numbers = {"transpose_": (0, 1), "unsqueeze_": (0,)}.get(operator, ())
+    given = (Value * 3)(Value(TENSOR), *(value(n, []) for n in numbers))
+    given[0].as_.tensor = tensor.value
+    result = (Value * 1)()
+    check(C.rl_call(operator.encode(), given, 1 + len(numbers), result, 1))
+    C.rl_value_free(result)
+    assert (seen.ndim, seen.sizes[:ndim], seen.strides[:ndim]) == (ndim, list(x.shape), list(x.stride()))
+    assert cast(seen.data, POINTER(c_float))[:6] == [0, 1, 2, 3, 4, 5]
+    C.rl_array_free(byref(seen))
+    C.rl_tensor_free(tensor)
 
 
 def test_strides_and_read_only_memory() -> None:
