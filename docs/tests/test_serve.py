@@ -80,9 +80,7 @@ def test_invalid_requests_have_errors(port: int) -> None:
     packed = member(np.random.default_rng(0).bytes(100) * 20)
     damaged = packed[:50] + bytes(byte ^ 0x5A for byte in packed[50:100]) + packed[100:]
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f4", "fortran_order": False, "shape": (2**60,)}
-    )
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (2**60,)})
     for body, text in (
         (b"no file", b""),
         (file_of(x), b"argument"),
@@ -105,7 +103,9 @@ def test_invalid_requests_have_errors(port: int) -> None:
 
 def test_errors_of_the_program_are_answered(tmp_path: Path) -> None:
     """Values of the arrays may be wrong, too, such as an index that is too large."""
-    torch.export.save(torch.export.export(nn.Embedding(10, 4), (torch.tensor([1, 2]),)), tmp_path / "model.rl")
+    torch.export.save(
+        torch.export.export(nn.Embedding(10, 4), (torch.tensor([1, 2]),)), tmp_path / "model.rl"
+    )
     command = [sys.executable, "-P", str(EXAMPLE), str(tmp_path / "model.rl"), "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None

@@ -1,6 +1,7 @@
 // Conversion of host memory to tensors, and of tensors to host memory.
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "rushlight/batched.h"
 #include "rushlight/c_support.h"
@@ -79,9 +80,10 @@ Tensor tensor_over(const rl_array& array, const char* where) {
 
 void describe_memory(const Tensor& tensor, rl_array& array, const char* where) {
     require_values(where, tensor);
-    RL_CHECK(tensor.device().type == DeviceType::CPU, throw_type,
-             "%s: must be a tensor on the CPU, got one on %s\nhint: copy it to the CPU with the operator 'to'",
-             where, name(tensor.device()).c_str());
+    RL_CHECK(
+        tensor.device().type == DeviceType::CPU, throw_type,
+        "%s: must be a tensor on the CPU, got one on %s\nhint: copy it to the CPU with the operator 'to'",
+        where, name(tensor.device()).c_str());
     // The sizes and strides are copied, because operators such as transpose_ change those of the tensor.
     struct Holder {
         Ref<Storage> storage;

@@ -1,6 +1,7 @@
 #include "tensor/dlpack.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -145,6 +146,9 @@ Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool re
         RL_CHECK(fits, throw_buffer, "%s: an array of shape %s is larger than any memory", op,
                  to_string(sizes).c_str());
     }
+    RL_CHECK(array.byte_offset <= PTRDIFF_MAX, throw_buffer,
+             "%s: the byte offset %llu is larger than any memory", op,
+             static_cast<unsigned long long>(array.byte_offset));
     void* data = static_cast<char*>(array.data) + array.byte_offset;
     size_t nbytes = 0;
     RL_CHECK(!__builtin_mul_overflow(empty ? 0 : static_cast<size_t>(extent), itemsize(dtype), &nbytes),

@@ -222,7 +222,7 @@ def managed(**changes: Any) -> tuple[Managed, list[int]]:
         ({"data": None}, "its data is null"),
         ({"shape": None}, "its shape is null"),
         ({"byte_offset": 1}, "must be aligned to 4 bytes"),
-        ({"byte_offset": 2**64 - 1}, "must be aligned to 4 bytes"),
+        ({"byte_offset": 2**64 - 4}, "the byte offset 18446744073709551612 is larger than any memory"),
         ({"code_bits_lanes": 2 | 7 << 8 | 1 << 16}, "no tensor dtype corresponds"),
         ({"code_bits_lanes": 2 | 32 << 8}, "no tensor dtype corresponds"),
         ({"code_bits_lanes": 200 | 32 << 8 | 1 << 16}, "no tensor dtype corresponds"),
