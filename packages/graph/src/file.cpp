@@ -106,6 +106,20 @@ Extent read_extent(const std::string& name, const Json& json, size_t room) {
     return extent;
 }
 
+// A program that writes to one of two tensors with common bytes would change the other, which is marked as unchanging.
+void check_overlaps(const std::unordered_map<std::string_view, Extent>& extents) {
+    using Named = std::pair<const std::string_view, Extent>;
+    std::vector<const Named*> ordered;
+    for (const Named& named : extents)
+        if (named.second.begin < named.second.end) ordered.push_back(&named);
+    std::sort(ordered.begin(), ordered.end(),
+              [](const Named* a, const Named* b) { return a->second.begin < b->second.begin; });
+    for (size_t i = 1; i < ordered.size(); ++i)
+        if (ordered[i]->second.begin < ordered[i - 1]->second.end)
+            fail("tensors '" + std::string(ordered[i - 1]->first) + "' and '" +
+                 std::string(ordered[i]->first) + "' of the file overlap");
+}
+
 Tensor read_constant(const Constant& constant, const TensorType& type, const Extent& extent,
                      const Shared& bytes, size_t start) {
     if (extent.dtype != type.dtype || extent.sizes != type.sizes)
@@ -164,6 +178,7 @@ Contents read(const Shared& bytes) {
     std::unordered_map<std::string_view, Extent> extents;
     for (const auto& [name, value] : *members)
         if (name != "__metadata__") extents.emplace(name, read_extent(name, value, room));
+    check_overlaps(extents);
 
     std::string_view text;
     const Json* metadata = header.find("__metadata__");

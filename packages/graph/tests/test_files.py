@@ -193,6 +193,19 @@ def test_hostile_headers(text: str, message: str) -> None:
         Program.from_bytes(struct.pack("<Q", len(data)) + data)
 
 
+def test_tensors_that_overlap(file: bytes) -> None:
+    """A write to one of them would change the other."""
+    header, graph, data = parts(file)
+    one, *others = (name for name in header if name != "__metadata__")
+    last = header[one]["data_offsets"][1] - 1
+    for other in others:
+        begin, end = header[other]["data_offsets"]
+        moved = {**header[other], "data_offsets": [last, last + end - begin]}
+        wrong = joined({**header, other: moved}, graph, data + bytes(last + end - begin))
+        with pytest.raises(ValueError, match=r"tensors '.*' and '.*' of the file overlap"):
+            Program.from_bytes(wrong)
+
+
 def test_mutated_files(file: bytes) -> None:
     """Try a sample of mutated files. A file that can be loaded is run."""
     rng = random.Random(0)
