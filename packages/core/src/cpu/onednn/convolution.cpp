@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "cpu/capability.h"
 #include "cpu/kernels_in_use.h"
@@ -136,6 +137,9 @@ std::unique_ptr<Primitive> make(const Key& key) {
     if (!p) p = plan(key, s, dnnl_convolution_direct);
     if (!p) return nullptr;
     auto primitive = std::make_unique<Primitive>(std::move(p));
+    // The first primitive of each direction makes tables that last until the process ends.
+    static bool known[3] = {};  // guarded by making_primitives()
+    if (!std::exchange(known[static_cast<size_t>(key.direction)], true)) switch_off_at_exit();
     const Layout in = s.in.layout(key.in_last, 1), out = s.out.layout(key.out_last, 1);
     const Layout weight = s.weight.layout(key.weight_last, s.weight_channel()),
                  bias = s.bias.layout(false, 0);

@@ -14,7 +14,7 @@ namespace rushlight::cpu::onednn {
 namespace {
 
 rushlight::detail::LazyLibrary library("librushlight_dnnl.so");
-std::atomic<bool> switched_on{true};
+std::atomic<bool> switched_on{true}, ends{false};
 
 Functions load() {
     Functions f;
@@ -29,7 +29,9 @@ bool look() {
     if (compute != nullptr && std::strcmp(compute, "plain") == 0) return false;
     RL_CHECK(compute == nullptr || *compute == '\0' || std::strcmp(compute, "onednn") == 0, throw_runtime,
              "RUSHLIGHT_COMPUTE: must be \"onednn\" or \"plain\", got \"%s\"", compute);
-    return library.available();
+    const bool found = library.available();
+    if (found) switch_off_at_exit();
+    return found;
 }
 
 }  // namespace
@@ -39,7 +41,12 @@ bool available() {
     return yes;
 }
 
-bool enabled() { return switched_on.load(std::memory_order_relaxed) && available(); }
+bool enabled() {
+    return switched_on.load(std::memory_order_relaxed) && !ends.load(std::memory_order_relaxed) && available();
+}
+void switch_off_at_exit() {
+    static_cast<void>(std::atexit([] { ends.store(true, std::memory_order_relaxed); }));
+}
 void enable(bool on) { switched_on.store(on, std::memory_order_relaxed); }
 
 const Functions& functions() {

@@ -17,6 +17,10 @@ bool available();
 bool enabled();
 void enable(bool on);
 
+/// Switches oneDNN off at the end of the process, before the objects are destroyed that oneDNN has made until this call.
+/// Functions of atexit that were registered earlier run later, and may call operators.
+void switch_off_at_exit();
+
 // The oneDNN functions that we call. Each function is a member of Functions, named without the prefix dnnl_.
 // clang-format off
 #define RL_ONEDNN_FUNCTIONS(X)                                                                            \
