@@ -27,7 +27,7 @@ static rl_value zeros(const char* name, const int64_t* sizes, size_t count) {
 // Calls operators that keep values for each thread: the stack of rl_call, primitives of convolutions, and factors of
 // Fourier transforms.
 static void call(void) {
-    const int64_t image[] = {2, 16, 32, 32}, filter[] = {32, 16, 3, 3};
+    const int64_t image[] = {2, 16, 32 + calls, 32}, filter[] = {32, 16, 3, 3};  // a new primitive in each call
     rl_value given[] = {zeros("ones", image, 4), zeros("ones", filter, 4)}, made, transformed;
     CHECK(rl_call("conv2d", given, 2, &made, 1) == RL_OK);
     CHECK(rl_call("fft_fft", &made, 1, &transformed, 1) == RL_OK);
