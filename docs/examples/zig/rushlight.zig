@@ -77,7 +77,7 @@ pub const c = struct {
     pub extern fn rl_autograd_initialize() Status; // of librushlight_autograd.so
 };
 
-pub const Error = error{ Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Other, Buffer, Interrupted, LinAlg };
+pub const Error = error{ Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Other, Buffer, Interrupted, LinAlg, NoGradient, Overflow };
 
 /// The message of the last failed call on this thread.
 pub fn errorText() []const u8 {
@@ -207,10 +207,11 @@ pub const Scope = struct {
         return self.own(made);
     }
 
+    /// The gradient of a tensor, or the error NoGradient, which has no text.
     pub fn grad(self: *Scope, tensor: Tensor) Error!Tensor {
         var found: ?*c.Tensor = null;
         try check(c.rl_tensor_grad(tensor.handle, &found));
-        return self.own(found);
+        return self.own(found orelse return Error.NoGradient);
     }
 
     /// Calls an operator with one result: `scope.call("add", .{ x, 1.5 })`. Trailing arguments that have a default may be
@@ -234,11 +235,11 @@ pub fn run(name: [:0]const u8, arguments: anytype) Error!void {
 
 fn invoke(name: [:0]const u8, arguments: anytype, results: []c.Value) Error!void {
     var values: [arguments.len]c.Value = undefined;
-    inline for (0..arguments.len) |i| values[i] = boxed(arguments[i]);
+    inline for (0..arguments.len) |i| values[i] = try boxed(arguments[i]);
     try check(c.rl_call(name.ptr, &values, values.len, results.ptr, results.len));
 }
 
-fn boxed(argument: anytype) c.Value {
+fn boxed(argument: anytype) Error!c.Value {
     const T = @TypeOf(argument);
     switch (T) {
         Tensor => return .{ .kind = .tensor, .as = .{ .tensor = argument.handle } },
@@ -251,7 +252,7 @@ fn boxed(argument: anytype) c.Value {
     return switch (@typeInfo(T)) {
         .null => .{},
         .bool => .{ .kind = .boolean, .as = .{ .integer = @intFromBool(argument) } },
-        .int, .comptime_int => .{ .kind = .integer, .as = .{ .integer = @intCast(argument) } },
+        .int, .comptime_int => .{ .kind = .integer, .as = .{ .integer = std.math.cast(i64, argument) orelse return Error.Overflow } },
         .float, .comptime_float => .{ .kind = .real, .as = .{ .real = argument } },
         .pointer => boxed(@as(switch (@typeInfo(std.meta.Child(T))) {
             .array => |array| []const array.child,
@@ -271,3 +272,20 @@ pub const GradMode = struct {
         _ = c.rl_set_grad_mode(self.before);
     }
 };
+
+test "misuse is an error" {
+    try init();
+    var scope = Scope{};
+    defer scope.deinit();
+    var numbers = [_]f32{ 1, 2, 3 };
+    const x = try scope.over(f32, &numbers, &.{3});
+    try std.testing.expectError(Error.Value, scope.over(f32, &numbers, &.{4}));
+    try std.testing.expectError(Error.Value, scope.over(f32, &numbers, &.{ -1, -3 }));
+    try std.testing.expectError(Error.Value, x.item(f32));
+    try std.testing.expectError(Error.NoGradient, scope.grad(x));
+    try std.testing.expectError(Error.Runtime, scope.call("no_operator", .{x}));
+    try std.testing.expectError(Error.Type, scope.call("add", .{x}));
+    try std.testing.expectError(Error.Type, scope.call("max.dim", .{ x, 0 }));
+    try std.testing.expectError(Error.Overflow, scope.call("add", .{ x, @as(u64, std.math.maxInt(u64)) }));
+    try std.testing.expectEqual(@as(f32, 6), try (try scope.call("sum", .{x})).item(f32));
+}

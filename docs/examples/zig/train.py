@@ -1,4 +1,4 @@
-"""Builds digits.zig with the installed libraries and runs it: `python docs/examples/zig/train.py`.
+"""Builds and runs the tests of rushlight.zig, and digits.zig: `python docs/examples/zig/train.py`.
 
 Needs rushlight-core, rushlight-autograd, a C compiler, scikit-learn for the data and ziglang for the compiler of Zig.
 """
@@ -28,18 +28,25 @@ def write_data(path: Path) -> None:
     path.write_bytes(counts.tobytes() + images.tobytes() + labels.tobytes())
 
 
-def main() -> int:
+def build(source: str, folder: Path, *command: str) -> None:
+    """Compile a file of Zig and link it with the installed libraries. The program has the name of the file."""
     site = Path(sysconfig.get_path("platlib"))
-    folders = [site / package / "lib" for package in ("rushlight_core", "rushlight_autograd")]
+    libraries = [site / package / "lib" for package in ("rushlight_core", "rushlight_autograd")]
+    # The C compiler links: Zig's own linker first compiles a runtime library, which takes 20 seconds.
+    compiled = [sys.executable, "-m", "ziglang", *command, str(HERE / f"{source}.zig"), "-lc", "-fPIC"]
+    linked = ["cc", f"{source}.o", "-o", source, "-Wl,-z,noexecstack", "-Wl,--allow-shlib-undefined"]
+    linked += [f"{option}{path}" for path in libraries for option in ("-L", "-Wl,-rpath,")]
+    for step in (compiled, [*linked, "-lrushlight_autograd", "-lrushlight"]):
+        subprocess.run(step, check=True, cwd=folder)
+
+
+def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        build("rushlight", folder, "test-obj", "--test-no-exec")
+        subprocess.run([str(folder / "rushlight")], check=True)
         write_data(folder / "data.bin")
-        # The C compiler links: Zig's own linker first compiles a runtime library, which takes 20 seconds.
-        compiled = [sys.executable, "-m", "ziglang", "build-obj", str(HERE / "digits.zig"), "-lc", "-fPIC"]
-        linked = ["cc", "digits.o", "-o", "digits", "-Wl,-z,noexecstack", "-Wl,--allow-shlib-undefined"]
-        linked += [f"{option}{path}" for path in folders for option in ("-L", "-Wl,-rpath,")]
-        for command in (compiled, [*linked, "-lrushlight_autograd", "-lrushlight"]):
-            subprocess.run(command, check=True, cwd=folder)
+        build("digits", folder, "build-obj")
         return subprocess.run([str(folder / "digits"), str(folder / "data.bin")]).returncode
 
 
