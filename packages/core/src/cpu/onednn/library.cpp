@@ -42,7 +42,8 @@ bool available() {
 }
 
 bool enabled() {
-    return switched_on.load(std::memory_order_relaxed) && !ends.load(std::memory_order_relaxed) && available();
+    return switched_on.load(std::memory_order_relaxed) && !ends.load(std::memory_order_relaxed) &&
+           available();
 }
 void switch_off_at_exit() {
     static_cast<void>(std::atexit([] { ends.store(true, std::memory_order_relaxed); }));
