@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import math
 import os
+import pickle
 from collections import OrderedDict, namedtuple
 from pathlib import Path
 from typing import Any
@@ -222,6 +224,8 @@ def test_a_capture_removes_its_tensors_from_the_model(function_module: Any) -> N
 def test_wrong_calls_are_refused(linear: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"export\(mod\): must be a module, got function"):
         export(lambda x: x, (X,))
+    with pytest.raises(TypeError, match=r"export\(mod\): must be a module, got the class "):
+        export(type(linear), (X,))
     with pytest.raises(TypeError, match=r"export\(args\): must be a tuple, got Tensor"):
         export(linear, X)
     with pytest.raises(TypeError, match="is of type set, which a program cannot hold"):
@@ -345,3 +349,33 @@ def test_a_capture_that_failed_does_not_affect_the_next_one(function_module: Any
     constant = core.arange(6.0)[::2]
     program = export(function_module(lambda x: x + constant), (core.ones(()),)).program
     assert program.run([core.ones(())])[0].tolist() == [1.0, 3.0, 5.0]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))], ids=["copy", "pickle"])
+def test_copies_of_programs_have_their_own_tensors(copied: Any, counting: Any, tmp_path: Path) -> None:
+    program = export(counting, (X,))
+    save(program, tmp_path / "program.rl")
+    for one in (program, load(tmp_path / "program.rl")):
+        made = copied(one)
+        assert str(made) == str(one)
+        run = copied(made.module())
+        for count in (1, 2):
+            for module in (made.module(), run):
+                result = module(X)
+                assert result["calls"].item() == count
+                assert core.equal(result["y"], counting(X)["y"])
+        assert made.state_dict["calls"].item() == 2
+        assert one.state_dict["calls"].item() == 0
+    assert core.equal(copied(program).example_inputs[0][0], X)
+
+
+def test_modes_that_a_module_changes_are_restored(function_module: Any) -> None:
+    def forward(x: Any) -> Any:
+        core.set_grad_enabled(not core.is_grad_enabled())
+        core.set_default_dtype(core.float64)
+        return x * 2
+
+    for shapes in (None, {"x": {1: Dim("n")}}):
+        export(function_module(forward), (X,), dynamic_shapes=shapes)
+        assert core.is_grad_enabled()
+        assert core.get_default_dtype() == core.float32

@@ -148,6 +148,49 @@ def test_batch_norm_dropout_and_a_residual_network() -> None:
     assert bits(simple(x, Y)) == bits(wanted)
 
 
+class Checkpointed(nn.Module):
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.first, self.last = nn.Sequential(*layers), nn.Linear(16, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(torch.utils.checkpoint.checkpoint(self.first, x, use_reentrant=False))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3], ids=["no random numbers", "random numbers"])
+def test_checkpoints(rate: float) -> None:
+    torch.manual_seed(0)
+    drops = [nn.Dropout(rate)] if rate else []
+    model = Checkpointed(nn.Linear(8, 16), *drops, nn.Tanh(), nn.Linear(16, 16), *drops)
+    step = Step(model, torch.optim.Adam(model.parameters()))
+    step(X, Y)
+    program = torch.export.export(step, (X, Y))
+    # A function without random numbers is computed again in the backward pass.
+    assert (str(program).count(" = tanh(") == 2) == (rate == 0)
+    run = program.module()
+    for i in range(20):
+        x = torch.randn(6, 8)
+        torch.manual_seed(i)
+        wanted = step(x, Y)
+        torch.manual_seed(i)
+        assert bits(run(x, Y)) == bits(wanted), i
+    same_state(step, program.state_dict)
+
+
+def test_checkpoints_of_functions_that_write_in_place() -> None:
+    class Writing(nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = F.dropout(x.exp(), 0.5)
+            z = y.sin()
+            y.mul_(2)
+            return z * y
+
+    model = Checkpointed(nn.Linear(8, 16), Writing())
+    step = Step(model, torch.optim.Adam(model.parameters()))
+    with pytest.raises(RuntimeError, match="modified in place"):
+        torch.export.export(step, (X, Y))
+
+
 def test_gradients_that_are_added_up() -> None:
     """Without zero_grad(), each run adds to the gradients of the previous run."""
     torch.manual_seed(0)

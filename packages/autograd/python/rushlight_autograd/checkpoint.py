@@ -17,6 +17,7 @@ from rushlight_autograd.function import Function, once_differentiable
 from rushlight_autograd.graph import saved_tensors_hooks
 from rushlight_core import Tensor
 from rushlight_core.amp._autocast import CurrentAutocast
+from rushlight_core.seams.control_flow import active_recorder
 
 __all__ = [
     "CheckpointError",
@@ -81,7 +82,8 @@ def checkpoint(
         early_stop: end the second computation as soon as it has computed all tensors that the backward pass
             needs.
         preserve_rng_state: restore the random state for the second computation, so that both computations
-            draw the same random numbers.
+            draw the same random numbers. A captured program stores the tensors of a function that draws random
+            numbers, and computes the function once.
 
     Shape:
         - Tensors may have any shape.
@@ -271,8 +273,10 @@ def checkpoint_sequential(
 class _Slot:
     """A placeholder that a node saves instead of a tensor, which the backward pass computes again."""
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: Tensor, keep: bool) -> None:
         self.kind = tuple(tensor.shape), tensor.dtype
+        self.kept = tensor if keep else None
+        self.version = tensor._version
 
 
 class _Enough(BaseException):
@@ -317,12 +321,23 @@ def _checkpoint_by_hooks(
     slots: list[weakref.ref[_Slot]] = []
     computed: weakref.WeakKeyDictionary[_Slot, Tensor] = weakref.WeakKeyDictionary()
 
+    # A program draws its random numbers from one stream, and cannot return to an earlier state. So the program that is
+    # being captured keeps the tensors of a function that draws random numbers.
+    recorder = active_recorder() if state is not None else None
+
     def pack(tensor: Tensor) -> _Slot:
-        slot = _Slot(tensor)
+        slot = _Slot(tensor, recorder is not None)
         slots.append(weakref.ref(slot))
         return slot
 
     def unpack(slot: _Slot) -> Tensor:
+        if slot.kept is not None:
+            if slot.kept._version != slot.version:
+                raise CheckpointError(
+                    "checkpoint(): a captured program needs a tensor of a function that draws random numbers, but the "
+                    "tensor was modified in place\nhint: clone() the tensor before it is modified"
+                )
+            return slot.kept
         if slot not in computed:
             with _alone():
                 if slot not in computed:
@@ -376,7 +391,17 @@ def _checkpoint_by_hooks(
                 core.set_rng_state(now)
 
     with first_time, saved_tensors_hooks(pack, unpack):
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    if recorder is not None and state is not None and _same_bytes(state, core.get_rng_state()):
+        for reference in slots:
+            slot = reference()
+            if slot is not None:
+                slot.kept = None
+    return result
+
+
+def _same_bytes(a: Tensor, b: Tensor) -> bool:
+    return bool(a.numpy().tobytes() == b.numpy().tobytes())
 
 
 # --- by a backward pass inside of the backward pass ---

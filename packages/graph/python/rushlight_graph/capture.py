@@ -43,8 +43,18 @@ def capture_sizes(
     def capture_at(found: Sequence[int]) -> Program:
         others = dynamic.resized(tensors, sizes, found)
         arguments, named = dynamic.replaced(args, others), dynamic.replaced(dict(kwargs), others)
-        with dynamic.capturing_sizes():
-            return capture(function, arguments, named, state, module, expanded, below, around, at_end)
+        try:
+            with dynamic.capturing_sizes():
+                return capture(function, arguments, named, state, module, expanded, below, around, at_end)
+        except Exception as error:
+            if found != runs[0]:
+                run = ", ".join(f"{size.dim.name}={value}" for size, value in zip(sizes, found, strict=True))
+                error.add_note(
+                    f"in a call with other sizes than the example's: {run}\n"
+                    "hint: mark a size only if the module accepts all its values; 4*Dim(name) marks multiples of 4, and "
+                    "Dim(name, min=..., max=...) sizes in a range"
+                )
+            raise
 
     def generalize() -> tuple[Program, tuple[int, ...] | None]:
         symbols = [

@@ -175,23 +175,25 @@ class Size:
 
         The order of the other values depends on `number`, the index of this size among all dynamic sizes."""
         low, high = self.dim.min, self.dim.max
-        apart = next(filter(lambda steps: self.example + steps[-1] <= high, _steps(self.example)), _NARROW)
+        apart = next(filter(lambda steps: self.example + steps[-1] <= high, _steps(self.example)), None)
+        apart = apart or self._all_steps()
         orders = list(itertools.permutations(apart))
         steps = [0, *orders[29 * number % len(orders)]]
         found = [self.example + step for step in steps]
-        if max(found) > high:  # prefer smaller sizes
-            found = [
-                self.example - step if self.example - step >= low else self.example + step for step in steps
-            ]
-        if any(not low <= value <= high for value in found) or len(set(found)) < CAPTURES:
-            raise ValueError(
-                f"export(dynamic_shapes): the range of {self.dim!r} is too small: there must be {CAPTURES} sizes near"
-                f" the example size {self.example}"
-            )
         special = [size for size in range(low, 2) if size not in found]
-        for step, size in zip(reversed(apart), special, strict=False):
+        large = [step for step in reversed(apart) if self.example + step >= 2]
+        for step, size in zip(large, special, strict=False):
             found[steps.index(step)] = size
         return found
+
+    def _all_steps(self) -> tuple[int, ...]:
+        """Return the differences from the example to the nearest other sizes in a narrow range.
+
+        If there are fewer sizes than captures, several captures have the same size. Every size is captured then, so
+        an expression that fits the captures is right."""
+        near = range(max(self.dim.min, self.example - CAPTURES), min(self.dim.max, self.example + CAPTURES) + 1)
+        steps = sorted((size - self.example for size in near if size != self.example), key=lambda step: (abs(step), -step))
+        return tuple(itertools.islice(itertools.cycle([*steps, 0]), CAPTURES - 1)) if len(steps) < CAPTURES - 1 else tuple(steps[: CAPTURES - 1])
 
     def further_values(self, number: int) -> list[int]:
         """Return the value of this size in each of `_FURTHER` more captures; see Note [Sizes of captures].
@@ -304,9 +306,6 @@ def _elements(tensors: Sequence[Tensor], size: Size, value: int) -> float:
     )
 
 
-_NARROW = (1, 2, 3, 4, 5)
-
-
 def _steps(example: int) -> Iterator[tuple[int, ...]]:
     """Yield choices for the values of a size in the captures after the first, as differences from `example`.
 
@@ -317,7 +316,7 @@ def _steps(example: int) -> Iterator[tuple[int, ...]]:
             second = -(-(first + 2) // 15) * 15
             last = max(second + 1, _SMALL_END)
             yield tuple(size - example for size in (first - 1, first, first + 1, second, last))
-    yield _NARROW
+    yield tuple(range(1, CAPTURES))
 
 
 def sizes_of(
@@ -350,9 +349,11 @@ def sizes_of(
         name = derived.dim.name
         size = found.setdefault(name, Size(derived.dim, example))
         if rest or not derived.dim.min <= example <= derived.dim.max:
+            hint = f"\nhint: pass an example with a larger size, or declare Dim({name!r}, min={example})"
             raise ValueError(
                 f"export(dynamic_shapes): dimension {dim} of {path} is {tensor.shape[dim]}, which is not"
                 f" {derived.scale}*{name}{derived.offset:+} for {name} from {derived.dim.min} to {derived.dim.max}"
+                + (hint if not rest and 1 <= example < derived.dim.min else "")
             )
         if (size.dim.min, size.dim.max) != (derived.dim.min, derived.dim.max):
             raise ValueError(

@@ -134,6 +134,17 @@ class ExportedProgram:
     def __str__(self) -> str:
         return self.program.text()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Deep copies and pickles contain the tensors of the program.
+        program = self.program
+        tensors = [tensor for _, _, tensor in program.constants()]
+        return _assembled, (str(self.graph), tensors, program.metadata(), self.example_inputs)
+
+
+def _assembled(text: str, tensors: list[Tensor], metadata: dict[str, str], example_inputs: Any) -> ExportedProgram:
+    program = Program.of(Graph.parse(text), tensors).with_metadata(metadata)
+    return ExportedProgram(program, example_inputs)
+
 
 class ProgramModule:
     """A callable that takes the arguments of the captured module and runs the program on them.
@@ -153,6 +164,13 @@ class ProgramModule:
             ) from None
         trees.check("arguments", self._arguments, len(program.inputs()))
         trees.check("results", self._results, program.outputs())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProgramModule._of, (ExportedProgram(self._program),)
+
+    @staticmethod
+    def _of(program: ExportedProgram) -> ProgramModule:
+        return program.module()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return trees.unflatten(self._results, self.tensors(*args, **kwargs))
@@ -274,6 +292,8 @@ def capture_module(
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
     """Export a module. For a composite operator in `expanded`, record the operators that it calls."""
+    if isinstance(mod, type):
+        raise TypeError(f"export(mod): must be a module, got the class {mod.__name__}\nhint: create a module of this class")
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"
@@ -291,7 +311,7 @@ def capture_module(
 
     @contextmanager
     def unchanged() -> Iterator[None]:
-        with members.restored(), optimizers.unchanged(), _without_random_numbers():
+        with members.restored(), optimizers.unchanged(), _without_random_numbers(), _modes_restored():
             yield
 
     if dynamic_shapes is None:
@@ -326,6 +346,17 @@ def _shared_names(mod: Any, state: Sequence[tuple[str, str, Tensor]]) -> dict[st
     first = {id(tensor): name for name, _, tensor in state}
     every = mod.state_dict(keep_vars=True).items()
     return {name: first[id(tensor)] for name, tensor in every if first.get(id(tensor), name) != name}
+
+
+@contextmanager
+def _modes_restored() -> Iterator[None]:
+    """Restore the gradient mode and the default dtype after the block."""
+    gradients, dtype = core.is_grad_enabled(), core.get_default_dtype()
+    try:
+        yield
+    finally:
+        core.set_grad_enabled(gradients)
+        core.set_default_dtype(dtype)
 
 
 @contextmanager

@@ -135,10 +135,15 @@ class LoadedModule(ScriptModule):
 
         save(self, f, _extra_files)
 
-    def _apply(self, fn: Any, recurse: bool = True) -> NoReturn:
-        raise NotImplementedError(
-            "jit: a loaded program cannot change its device or dtypes\nhint: convert the module before it is traced"
-        )
+    def _apply(self, fn: Any, recurse: bool = True) -> LoadedModule:
+        tensors = [*self.parameters(), *self.buffers()]
+        with core.no_grad():
+            if any(fn(tensor) is not tensor for tensor in tensors):
+                raise NotImplementedError(
+                    "jit: a loaded program cannot change its device, dtypes or memory format\n"
+                    "hint: convert the module before it is traced"
+                )
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise NotImplementedError("jit: a loaded program cannot be copied\nhint: load the file again")
