@@ -447,7 +447,11 @@ def test_narrow_ranges(least: int, most: int, function_module: Any) -> None:
 
 
 def test_two_sizes_in_narrow_ranges(function_module: Any) -> None:
-    forward = lambda x, y: (x @ y, core.arange(x.shape[0] * y.shape[1]), core.zeros(2 * x.shape[0] + y.shape[1]))  # noqa: E731
+    forward = lambda x, y: (
+        x @ y,
+        core.arange(x.shape[0] * y.shape[1]),
+        core.zeros(2 * x.shape[0] + y.shape[1]),
+    )  # noqa: E731
     marks = ({0: Dim("n", min=1, max=3)}, {1: Dim("m", min=2, max=3)})
     run = exported(function_module, forward, core.ones(2, 4), core.ones(4, 2), shapes=marks).module()
     for n in (1, 2, 3):

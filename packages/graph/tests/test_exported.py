@@ -351,7 +351,9 @@ def test_a_capture_that_failed_does_not_affect_the_next_one(function_module: Any
     assert program.run([core.ones(())])[0].tolist() == [1.0, 3.0, 5.0]
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))], ids=["copy", "pickle"])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))], ids=["copy", "pickle"]
+)
 def test_copies_of_programs_have_their_own_tensors(copied: Any, counting: Any, tmp_path: Path) -> None:
     program = export(counting, (X,))
     save(program, tmp_path / "program.rl")

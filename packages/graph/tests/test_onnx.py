@@ -96,7 +96,6 @@ def test_other_opsets_are_refused(linear: Any, version: Any) -> None:
         ("dump_exported_program", True),
         ("artifacts_dir", "/tmp"),
         ("export_params", False),
-        ("dynamic_axes", {"x": [0]}),
         ("training", onnx.TrainingMode.TRAINING),
         ("operator_export_type", onnx.OperatorExportTypes.ONNX_ATEN),
         ("do_constant_folding", False),
@@ -108,6 +107,29 @@ def test_other_opsets_are_refused(linear: Any, version: Any) -> None:
 def test_arguments_without_meaning_are_refused(linear: Any, name: str, value: Any) -> None:
     with pytest.raises(NotImplementedError, match=rf"onnx.export\({name}\)"):
         onnx.export(linear, (core.randn(4, 3),), **{name: value})
+
+
+def test_dynamic_axes_are_dynamic_shapes(function_module: Callable[..., Any]) -> None:
+    module = function_module(lambda x, parts: x @ parts["y"][0])
+    arguments = (core.randn(1, 4), {"y": [core.randn(4, 3)]})
+    names: dict[str, Any] = {"input_names": ["x", "y"], "output_names": ["z"]}
+    axes = {"x": {0: "batch size"}, "y": [-1], "z": {0: "batch size"}}
+    model = model_of(module, arguments, dynamic_axes=axes, **names)
+    sizes = [[d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.input]
+    assert sizes == [["batch_size", 4], [4, "y_dynamic_axes_1"]]
+    for batch in (1, 5):  # the example has size 1, so the model is captured with other sizes, too
+        x, y = core.randn(batch, 4), core.randn(4, 9)
+        same(run(model, x, y), x @ y)
+    for wrong, message in (
+        ({"w": {0: "n"}}, "'w' is neither an input nor one of the output_names; the inputs are x, y"),
+        ({"x": {2: "n"}}, "'x' has no dimension 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            onnx.export(module, arguments, dynamic_axes=wrong, **names)
+    with pytest.raises(ValueError, match="must be None if dynamic_shapes is given"):
+        onnx.export(module, arguments, dynamic_axes={"x": [0]}, dynamic_shapes=({}, None))
+    with pytest.raises(ValueError, match="for an ExportedProgram"):
+        onnx.export(export(module, arguments), arguments, dynamic_axes={"x": [0]})
 
 
 def test_initializers_are_inputs_where_asked(linear: Any) -> None:
@@ -134,7 +156,7 @@ def test_a_result_may_come_twice_or_be_a_weight(function_module: Callable[..., A
 def test_exported_programs_are_exported(linear: Any) -> None:
     x = core.randn(4, 3)
     same(run(model_of(export(linear, (x,))), x), linear(x))
-    with pytest.raises(ValueError, match="for an ExportedProgram, which already has dynamic shapes"):
+    with pytest.raises(ValueError, match="for an ExportedProgram, whose sizes"):
         onnx.export(export(linear, (x,)), dynamic_shapes=({0: Dim("n")},))
 
 

@@ -739,3 +739,65 @@ def test_a_capture_inside_of_vmap_is_refused() -> None:
 
     with pytest.raises(NotImplementedError, match="a batched tensor, because the capture is inside of vmap"):
         torch.vmap(inside)(torch.ones(2, 3))
+
+
+MASKS = [
+    [[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]],
+    [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]],
+    [[1, 1, 1, 1, 1], [0, 0, 0, 0, 1]],
+    [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0]],
+]
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("numbers", [True, False])
+def test_padded_encoders(checks: bool, numbers: bool) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8), mask_check=checks).eval()
+    masks = [torch.tensor(mask).bool() for mask in MASKS]
+    if numbers:
+        masks = [torch.zeros(2, 5).masked_fill(mask, -2.0) for mask in masks]
+    x = torch.randn(2, 5, 8)
+    with torch.no_grad():
+        for example in masks:
+            run = torch.export.export(encoder, (x,), {"src_key_padding_mask": example}).module()
+            for mask in masks:
+                given = torch.randn(2, 5, 8)
+                assert bits(run(given, src_key_padding_mask=mask)) == bits(
+                    encoder(given, src_key_padding_mask=mask)
+                )
+
+
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 4}, {"mode": "sum"}], ids=str)
+def test_bags_of_any_sizes(options: dict[str, Any], last: bool) -> None:
+    torch.manual_seed(0)
+    bag = nn.EmbeddingBag(10, 3, include_last_offset=last, **options)
+    rows, more = torch.tensor([1, 2, 4, 4, 9, 3]), [6] if last else []
+    programs = [torch.export.export(bag, (rows, torch.tensor([0, 2, *more])))]
+    programs.append(programs[0].simplify())
+    for program in programs:
+        run = program.module()
+        for second in range(7):
+            offsets = torch.tensor([0, second, *more])
+            assert bits(run(rows, offsets)) == bits(bag(rows, offsets))
+        for wrong in ([1, 2, *more], [-1, 2, *more], [0, 7, *more], [0, 2, 5], [0, 2, 7]):
+            if last or len(wrong) == 2:
+                for call in (bag, run):
+                    with pytest.raises((RuntimeError, IndexError), match=r"offsets|index|bags"):
+                        call(rows, torch.tensor(wrong))
+    sizes = (None if last else {0: torch.export.Dim("rows")}, {0: torch.export.Dim("bags")})
+    run = torch.export.export(bag, (rows, torch.tensor([0, 2, *more])), dynamic_shapes=sizes).module()
+    rows = rows if last else torch.randint(0, 10, (9,))
+    offsets = torch.tensor([0, 3, 3, 5, 6])
+    assert bits(run(rows, offsets)) == bits(bag(rows, offsets))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_one_size(mode: str) -> None:
+    torch.manual_seed(0)
+    bag = nn.EmbeddingBag(10, 3, mode=mode)
+    run = torch.export.export(bag, (torch.randint(0, 10, (4, 5)),)).module()
+    rows = torch.randint(0, 10, (4, 5))
+    assert bits(run(rows)) == bits(bag(rows))

@@ -216,6 +216,25 @@ def test_a_loaded_module_trains_as_its_original() -> None:
     assert torch.equal(saved_and_loaded(loaded, x)(x), model(x)), "it is saved with its present parameters"
 
 
+def test_conversions_that_change_nothing() -> None:
+    x = torch.randn(4, 2)
+    loaded = saved_and_loaded(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).eval(), x)
+    wanted = loaded(x)
+    for same in (
+        loaded.to("cpu"),
+        loaded.cpu(),
+        loaded.float(),
+        loaded.to(torch.float32),
+        loaded.share_memory(),
+    ):
+        assert same is loaded
+        assert torch.equal(loaded(x), wanted)
+    for convert in (loaded.half, loaded.double, lambda: loaded.to("meta")):
+        with pytest.raises(NotImplementedError, match="cannot change its device, dtypes or memory format"):
+            convert()
+        assert torch.equal(loaded(x), wanted)
+
+
 def test_a_loaded_module_runs_with_its_present_tensors(tmp_path: Path) -> None:
     model, x = nn.Linear(2, 3), torch.randn(4, 2)
     torch.jit.save(torch.jit.trace(nn.Linear(2, 3), x), tmp_path / "model")

@@ -193,7 +193,7 @@ def _region(
     below: bool,
 ) -> Capture:
     given = trees.Flattening("export")
-    given.arguments(args, kwargs, _names(function))
+    given.arguments(args, kwargs, names_of_parameters(function))
     inputs = [(name, "constant", tensor) for name, tensor in given.tensors]
     return Capture(inputs, state, expanded, below)
 
@@ -206,7 +206,7 @@ def _record(
     module: Any,
     at_end: AtEnd,
 ) -> Program:
-    structure = trees.Flattening("export").arguments(args, kwargs, _names(function))
+    structure = trees.Flattening("export").arguments(args, kwargs, names_of_parameters(function))
     with ExitStack() as stack:
         if module is not None:
             stack.enter_context(_modules_told(region, module))
@@ -244,7 +244,7 @@ def _modules_told(region: Capture, module: Any) -> Iterator[None]:
             handle.remove()
 
 
-def _names(function: Callable[..., Any]) -> list[str]:
+def names_of_parameters(function: Callable[..., Any]) -> list[str]:
     """Return the names of the positional parameters of the function's signature."""
     try:
         parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()

@@ -191,9 +191,11 @@ class Size:
 
         If there are fewer sizes than captures, several captures have the same size. Every size is captured then, so
         an expression that fits the captures is right."""
-        near = range(max(self.dim.min, self.example - CAPTURES), min(self.dim.max, self.example + CAPTURES) + 1)
-        steps = sorted((size - self.example for size in near if size != self.example), key=lambda step: (abs(step), -step))
-        return tuple(itertools.islice(itertools.cycle([*steps, 0]), CAPTURES - 1)) if len(steps) < CAPTURES - 1 else tuple(steps[: CAPTURES - 1])
+        low, high = max(self.dim.min, self.example - CAPTURES), min(self.dim.max, self.example + CAPTURES)
+        steps = [size - self.example for size in range(low, high + 1) if size != self.example]
+        steps.sort(key=lambda step: (abs(step), -step))
+        repeated = itertools.cycle([*steps, 0]) if len(steps) < CAPTURES - 1 else steps
+        return tuple(itertools.islice(repeated, CAPTURES - 1))
 
     def further_values(self, number: int) -> list[int]:
         """Return the value of this size in each of `_FURTHER` more captures; see Note [Sizes of captures].

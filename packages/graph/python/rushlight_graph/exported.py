@@ -141,7 +141,9 @@ class ExportedProgram:
         return _assembled, (str(self.graph), tensors, program.metadata(), self.example_inputs)
 
 
-def _assembled(text: str, tensors: list[Tensor], metadata: dict[str, str], example_inputs: Any) -> ExportedProgram:
+def _assembled(
+    text: str, tensors: list[Tensor], metadata: dict[str, str], example_inputs: Any
+) -> ExportedProgram:
     program = Program.of(Graph.parse(text), tensors).with_metadata(metadata)
     return ExportedProgram(program, example_inputs)
 
@@ -293,7 +295,9 @@ def capture_module(
 ) -> ExportedProgram:
     """Export a module. For a composite operator in `expanded`, record the operators that it calls."""
     if isinstance(mod, type):
-        raise TypeError(f"export(mod): must be a module, got the class {mod.__name__}\nhint: create a module of this class")
+        raise TypeError(
+            f"export(mod): must be a module, got the class {mod.__name__}\nhint: create a module of this class"
+        )
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"

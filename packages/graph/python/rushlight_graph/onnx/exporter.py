@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import IO, Any
@@ -12,6 +13,8 @@ from typing import IO, Any
 import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_graph import trees
+from rushlight_graph.capture import names_of_parameters
+from rushlight_graph.dynamic import Dim
 from rushlight_graph.exported import ExportedProgram, capture_module
 from rushlight_graph.onnx import functions  # noqa: F401  registers the functions of operators
 from rushlight_graph.onnx._operators import COMPOSITES
@@ -223,6 +226,9 @@ def export(
             False, the model may have at most 2 GB.
         dynamic_shapes: sizes of the arguments that change from call to call, as for `export.export`. The model contains the
             names of these sizes.
+        dynamic_axes: another form of `dynamic_shapes`: a dict from names of inputs to dicts from dimensions to names of
+            sizes, or to lists of dimensions. Dimensions with the same name must have the same size. Entries for outputs have
+            no effect, because their sizes follow from those of the inputs.
         optimize: whether calls whose arguments are all constants are computed during the export, and repeated calls are
             merged.
         verify: whether to compare the results of onnxruntime for `args` with the results of the program.
@@ -263,22 +269,23 @@ def export(
     for name, wrong in refused.items():
         if wrong:
             raise NotImplementedError(f"onnx.export({name}): must have its default value")
-    if dynamic_axes is not None:
-        raise NotImplementedError(
-            "onnx.export(dynamic_axes): must be None\nhint: mark the sizes with dynamic_shapes, as in"
-            ' {"x": {0: Dim("batch")}}'
-        )
     opset = _DEFAULT_OPSET if opset_version is None else opset_version
     if opset not in OPSETS:
         raise ValueError(
             f"onnx.export(opset_version): must be from {OPSETS[0]} to {OPSETS[-1]}, got {opset_version!r}"
         )
     args = args if isinstance(args, tuple) else (args,)
-    if isinstance(model, ExportedProgram):
+    if isinstance(model, ExportedProgram) and (dynamic_axes or dynamic_shapes is not None):
+        raise ValueError(
+            "onnx.export(dynamic_shapes, dynamic_axes): must be None for an ExportedProgram, whose sizes are fixed or "
+            "dynamic already"
+        )
+    if dynamic_axes:
         if dynamic_shapes is not None:
-            raise ValueError(
-                "onnx.export(dynamic_shapes): must be None for an ExportedProgram, which already has dynamic shapes"
-            )
+            raise ValueError("onnx.export(dynamic_axes): must be None if dynamic_shapes is given")
+        inputs, outputs = list(input_names or ()), list(output_names or ())
+        dynamic_shapes = _shapes_of_axes(model, args, dict(kwargs or {}), dynamic_axes, inputs, outputs)
+    if isinstance(model, ExportedProgram):
         program = model
     else:
         with _in_export(), core.no_grad():
@@ -290,6 +297,53 @@ def export(
     if f is not None:
         exported.save(f, keep_initializers_as_inputs=keep_initializers_as_inputs, external_data=external_data)
     return exported
+
+
+def _shapes_of_axes(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_axes: Mapping[str, Any],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> Any:
+    """Return the argument `dynamic_shapes` of `export` that marks the same sizes as `dynamic_axes`."""
+    given = trees.Flattening("onnx.export")
+    given.arguments(args, kwargs, names_of_parameters(model))
+    names = _named([name for name, _ in given.tensors], input_names, "input_names")
+    tensors = {name: tensor for name, (_, tensor) in zip(names, given.tensors, strict=True)}
+    unknown = set(dynamic_axes) - {*names, *output_names}
+    if unknown:
+        raise ValueError(
+            f"onnx.export(dynamic_axes): {min(unknown)!r} is neither an input nor one of the output_names; the inputs are "
+            f"{', '.join(names)}"
+        )
+    wanted: dict[str, list[tuple[Tensor, int]]] = {}
+    for name, axes in dynamic_axes.items():
+        if name not in tensors:  # the sizes of outputs follow from those of the inputs
+            continue
+        rank = tensors[name].dim()
+        for dim in axes:
+            if not isinstance(dim, int) or not -rank <= dim < rank:
+                raise ValueError(f"onnx.export(dynamic_axes): {name!r} has no dimension {dim!r}")
+            text = axes[dim] if isinstance(axes, Mapping) else f"{name}_dynamic_axes_{dim % rank}"
+            wanted.setdefault(re.sub(r"\W", "_", str(text)), []).append((tensors[name], dim % rank))
+    marks: dict[int, dict[int, Dim]] = {}
+    for text, places in wanted.items():
+        least = min(2, *(tensor.shape[dim] for tensor, dim in places))
+        for tensor, dim in places:
+            marks.setdefault(id(tensor), {})[dim] = Dim(text, min=max(least, 1))
+    return [_marked(value, marks) for value in [*args, *kwargs.values()]] if marks else None
+
+
+def _marked(value: Any, marks: Mapping[int, dict[int, Dim]]) -> Any:
+    if isinstance(value, Tensor):
+        return marks.get(id(value))
+    if isinstance(value, Mapping):
+        return {key: _marked(part, marks) for key, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_marked(part, marks) for part in value]
+    return None
 
 
 @contextlib.contextmanager
