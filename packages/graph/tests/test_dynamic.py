@@ -429,9 +429,11 @@ def test_marks_may_be_given_in_several_ways(function_module: Any) -> None:
     assert str(static) == str(export(module, args, kwargs))
 
 
-@pytest.mark.parametrize("most", [2, 3, 4, 6, 8])
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 6, 8])
 @pytest.mark.parametrize("least", [0, 1, 2, 3])
 def test_narrow_ranges(least: int, most: int, function_module: Any) -> None:
+    least = min(least, most)
+
     def forward(x: Any) -> Any:
         n = x.shape[0]
         return x.reshape(-1), x[1:], x[: n // 2], core.arange(n * n + 1), core.zeros(-(-n // 3), n + 2)
@@ -446,12 +448,26 @@ def test_narrow_ranges(least: int, most: int, function_module: Any) -> None:
             program.module()(core.randn(most + 1, 3))
 
 
+@pytest.mark.parametrize("example", [5, 12, 30])
+@pytest.mark.parametrize("least", [2, 3, 6])
+def test_the_least_size_is_captured(least: int, example: int, function_module: Any) -> None:
+    length = [least + 1]  # a number that the code does not contain
+
+    def forward(x: Any) -> Any:
+        n = x.shape[0]
+        return core.zeros(n if n >= length[0] else length[0])
+
+    marks = {"x": {0: Dim("n", min=least)}}
+    with pytest.raises(RuntimeError, match=r"test_dynamic\.py"):
+        exported(function_module, lambda x: forward(x) * x.sum(), core.ones(max(example, least)), shapes=marks)
+
+
 def test_two_sizes_in_narrow_ranges(function_module: Any) -> None:
     forward = lambda x, y: (
         x @ y,
         core.arange(x.shape[0] * y.shape[1]),
         core.zeros(2 * x.shape[0] + y.shape[1]),
-    )  # noqa: E731
+    )
     marks = ({0: Dim("n", min=1, max=3)}, {1: Dim("m", min=2, max=3)})
     run = exported(function_module, forward, core.ones(2, 4), core.ones(4, 2), shapes=marks).module()
     for n in (1, 2, 3):

@@ -24,11 +24,13 @@ _MOST = 2**31 - 1
 # Note [Sizes of captures]
 # Quotients of sizes such as n // 4 + 1, -(-n // 4) and (n - 1) // 4 + 1 are equal for most n. They differ next to multiples
 # of the divisor. So the sizes of the captures include a multiple of a power of two and its neighbours, and a multiple of 15
-# and its successor. The power of two is larger for larger examples. In a narrow range, the captures have the next sizes.
+# and its successor. The power of two is larger for larger examples. In a narrow range, the captures have the nearest sizes,
+# or all sizes.
 #
 # These sizes are near the example, and expressions of another form can be equal there: the padding to a multiple of 128 is
 # 384 - n for all n from 257 to 384. So `far_captures` follow, with a smaller size of every dimension, and with a larger
-# size of one dimension at a time, which limits the memory that they need.
+# size of one dimension at a time, which limits the memory that they need. A condition often concerns the smallest size of
+# a range, such as a length of 2, which `far_captures` include, too.
 #
 # If a program contains quotients, or no expression explains an integer, `_FURTHER` captures follow, because a few captures
 # do not determine a divisor, a shift, a factor and an offset. Their sizes are `_EDGES`, which are multiples of common
@@ -203,7 +205,8 @@ class Size:
         The values are those of `_EDGES` that are in the range, and random values, which may be smaller than
         the example's value. The values depend only on this size and on `number`, its index among all dynamic
         sizes."""
-        low, high = max(self.dim.min, 2), min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
+        low = max(self.dim.min, min(2, self.dim.max))
+        high = min(self.dim.max, self.example + max(_FURTHER_RANGE, self.example))
         sizes = list(range(low, high + 1))
         chance = random.Random(self.example + number)
         edges = [size for size in _EDGES if low <= size <= high]
@@ -227,9 +230,9 @@ def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
 
     An alternative is a tuple with a value for each dynamic size. Of each group, only one alternative is
     captured: the first for which the function does not raise an exception. The first group contains one
-    alternative, whose sizes are all small. Every other group contains two alternatives, in which the same
-    size is large. The other sizes are small in the first alternative, and equal the example's sizes in the
-    second.
+    alternative, whose sizes are all small. Then follow groups of two alternatives, in which the same size is
+    large. The other sizes are small in the first alternative, and equal the example's sizes in the second.
+    In each of the last groups, one size has its smallest value, but at least 2.
     """
     small = tuple(size.far_values()[0] for size in sizes)
     example = tuple(size.example for size in sizes)
@@ -237,6 +240,9 @@ def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
     for number, size in enumerate(sizes):
         large = size.far_values()[1]
         groups.append([(*others[:number], large, *others[number + 1 :]) for others in (small, example)])
+    for number, size in enumerate(sizes):
+        least = max(size.dim.min, min(2, size.dim.max))
+        groups.append([(*example[:number], least, *example[number + 1 :])])
     return groups
 
 
