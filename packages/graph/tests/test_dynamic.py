@@ -459,21 +459,42 @@ def test_the_least_size_is_captured(least: int, example: int, function_module: A
 
     marks = {"x": {0: Dim("n", min=least)}}
     with pytest.raises(RuntimeError, match=r"test_dynamic\.py"):
-        exported(function_module, lambda x: forward(x) * x.sum(), core.ones(max(example, least)), shapes=marks)
+        exported(
+            function_module, lambda x: forward(x) * x.sum(), core.ones(max(example, least)), shapes=marks
+        )
 
 
-def test_two_sizes_in_narrow_ranges(function_module: Any) -> None:
-    forward = lambda x, y: (
-        x @ y,
-        core.arange(x.shape[0] * y.shape[1]),
-        core.zeros(2 * x.shape[0] + y.shape[1]),
-    )
-    marks = ({0: Dim("n", min=1, max=3)}, {1: Dim("m", min=2, max=3)})
-    run = exported(function_module, forward, core.ones(2, 4), core.ones(4, 2), shapes=marks).module()
-    for n in (1, 2, 3):
-        for m in (2, 3):
-            x, y = core.randn(n, 4), core.randn(4, m)
-            assert all(map(core.equal, run(x, y), forward(x, y)))
+LENGTHS: dict[str, Callable[[int, int], int]] = {
+    "product": lambda n, m: n * m,
+    "sum": lambda n, m: 2 * n + m,
+    "quotient": lambda n, m: n // 2 * m,
+    "quotients": lambda n, m: (n + 1) // 2 * ((m + 2) // 3),
+    "quotient of a product": lambda n, m: (n * m + 7) // 8,
+    "multiple": lambda n, m: -(-n // 4) * 4 * m,
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((0, 3), (0, 1)), ((0, 3), (1, 20)), ((1, 2), (1, 2)), ((2, 3), (2, 9)), ((0, 1), (0, 5))],
+)
+def test_two_sizes_in_narrow_ranges_are_right_or_refused(
+    name: str, first: tuple[int, int], second: tuple[int, int], function_module: Any
+) -> None:
+    forward = lambda x, y: core.zeros(LENGTHS[name](x.shape[0], y.shape[0]))  # noqa: E731
+    marks = ({0: Dim("n", min=first[0], max=first[1])}, {0: Dim("m", min=second[0], max=second[1])})
+    examples = [(first[1], second[1]), (max(first[0], 1), max(second[0], 1)), (first[1], min(2, second[1]))]
+    for n, m in examples:
+        try:
+            run = exported(function_module, forward, core.ones(n), core.ones(m), shapes=marks).module()
+        except RuntimeError as error:
+            assert "no expression of the input sizes" in str(error)  # noqa: PT017
+            assert "quotient" in name or name == "multiple"
+            continue
+        for x in map(core.ones, range(first[0], first[1] + 1)):
+            for y in map(core.ones, range(second[0], second[1] + 1)):
+                assert run(x, y).shape == forward(x, y).shape, (n, m, x.shape, y.shape)
 
 
 def test_errors_with_other_sizes_tell_the_sizes(linear: Any) -> None:

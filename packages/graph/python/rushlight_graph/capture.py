@@ -89,6 +89,9 @@ def capture_sizes(
     # the ranges include them, because 2 is the default of the minimum.
     for group in dynamic.far_captures(sizes):
         any(add(found, False) for found in group)
+    if len(sizes) > 1:
+        for found in dynamic.corner_captures(sizes):
+            add(found, False)
     for found in dynamic.captures_at(thresholds.thresholds(codes, module), sizes, tensors):
         add(found, False)
     try:

@@ -30,7 +30,8 @@ _MOST = 2**31 - 1
 # These sizes are near the example, and expressions of another form can be equal there: the padding to a multiple of 128 is
 # 384 - n for all n from 257 to 384. So `far_captures` follow, with a smaller size of every dimension, and with a larger
 # size of one dimension at a time, which limits the memory that they need. A condition often concerns the smallest size of
-# a range, such as a length of 2, which `far_captures` include, too.
+# a range, such as a length of 2, which `far_captures` include, too. For sizes of 0 and 1 and in narrow ranges, many
+# expressions are equal, so `corner_captures` combine these sizes with those of other dimensions.
 #
 # If a program contains quotients, or no expression explains an integer, `_FURTHER` captures follow, because a few captures
 # do not determine a divisor, a shift, a factor and an offset. Their sizes are `_EDGES`, which are multiples of common
@@ -47,6 +48,7 @@ _FURTHER = 18
 _EDGES = (32, 33, 31, 28, 29, 27, 64, 63)
 _FAR = 133
 _CONFIRMING = 12
+_CORNERS = 60
 _FURTHER_RANGE = 70
 _POWERS = ((64, 64), (32, 32), (0, 16))  # the smallest example, and the power of two
 # The largest size of captures is at least this, so that quotients of small sizes by larger divisors are not constant.
@@ -246,6 +248,26 @@ def far_captures(sizes: Sequence[Size]) -> list[list[tuple[int, ...]]]:
     return groups
 
 
+def corner_captures(sizes: Sequence[Size]) -> list[tuple[int, ...]]:
+    """Return combinations of sizes in which a size is 0 or 1, or any size of a narrow range.
+
+    Other sizes equal those of the example, or have their smallest value. There are at most `_CORNERS`
+    combinations, because each of several sizes may have many values."""
+    choices, special = [], []
+    for size in sizes:
+        low, high = size.dim.min, size.dim.max
+        narrow = high - low < CAPTURES
+        chosen = set(range(low, high + 1 if narrow else 2))
+        special.append(chosen)
+        choices.append(sorted(chosen | {size.example, max(low, min(2, high))}))
+    found = [
+        values
+        for values in itertools.product(*choices)
+        if any(value in chosen for value, chosen in zip(values, special, strict=True))
+    ]
+    return found if len(found) <= _CORNERS else random.Random(len(found)).sample(found, _CORNERS)
+
+
 def confirming_captures(
     sizes: Sequence[Size], tensors: Sequence[Tensor], attempt: int
 ) -> list[tuple[int, ...]]:
@@ -257,7 +279,7 @@ def confirming_captures(
     example = tuple(size.example for size in sizes)
     found = []
     for number, size in enumerate(sizes):
-        least, most = max(size.dim.min, 2), min(size.dim.max, size.example + _FAR)
+        least, most = max(size.dim.min, min(2, size.dim.max)), min(size.dim.max, size.example + _FAR)
         step = 1 + attempt
         values: list[int] = []
         while least + step <= most and len(values) < _CONFIRMING:
