@@ -230,8 +230,11 @@ READS = {
 
 @pytest.mark.parametrize("name", READS)
 def test_reading_a_value_names_the_line(name: str) -> None:
-    with pytest.raises(RuntimeError, match=r"reads the values.* at .*\w+\.py:\d+; the program would store"):
+    with pytest.raises(
+        RuntimeError, match=r"reads the values.* at .*\w+\.py:\d+; the program would store"
+    ) as caught:
         program_of(READS[name], X)
+    assert copy.__file__ not in str(caught.value), "not a line of the standard library"
 
 
 def test_other_threads_may_draw_random_numbers() -> None:

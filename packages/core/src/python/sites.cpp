@@ -97,6 +97,25 @@ std::string packages_prefix() {
     return path + "/rushlight";
 }
 
+// The folder of Python's standard library, followed by a slash; empty if it is unknown.
+std::string standard_library_prefix() {
+    PyObject* folder = PySys_GetObject("_stdlib_dir");  // borrowed
+    const char* path = folder && PyUnicode_Check(folder) ? PyUnicode_AsUTF8(folder) : nullptr;
+    if (!path) {
+        PyErr_Clear();
+        return {};
+    }
+    return *path ? std::string(path) + "/" : std::string();
+}
+
+// Whether the standard library contains this file, such as copy.py, which calls Tensor.__deepcopy__.
+bool is_standard(const char* file) {
+    static const std::string prefix = standard_library_prefix();
+    return !prefix.empty() && std::strncmp(file, prefix.c_str(), prefix.size()) == 0 &&
+           !std::strstr(file + prefix.size(), "site-packages/");
+}
+
+// Whether a line of the program's author is among the callers of this code rather than in it.
 bool is_ours(PyCodeObject* code) {
     static const std::string prefix = packages_prefix();
     const char* file = PyUnicode_AsUTF8(code->co_filename);
@@ -104,7 +123,7 @@ bool is_ours(PyCodeObject* code) {
         PyErr_Clear();
         return false;
     }
-    if (std::strncmp(file, prefix.c_str(), prefix.size()) != 0) return false;
+    if (std::strncmp(file, prefix.c_str(), prefix.size()) != 0) return is_standard(file);
     const char next = file[prefix.size()];
     return next == '_' || next == '/';
 }
