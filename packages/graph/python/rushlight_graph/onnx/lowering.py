@@ -273,6 +273,8 @@ class Lowering:
 
     def _call(self, node: Node) -> Any:
         name = FORMS.get(node.op, node.op)
+        if name not in RULES and _in_place(name) in RULES and self._replaces(node):
+            name = _in_place(name)
         if node.random:
             raise UnsupportedError(
                 "draws random numbers\nhint: call eval() on the model before it is exported"
@@ -304,6 +306,12 @@ class Lowering:
         made = call.evaluate(rule.onnx) if rule.onnx != "function" else FUNCTIONS[name](self.builder, call)
         call.check_asked()
         return made
+
+    def _replaces(self, node: Node) -> bool:
+        """Return whether the result could be written to the first argument, so that the in-place form returns it, too."""
+        (first, *_), (result, *_) = node.uses(), node.defines()
+        sizes = [self.graph.values[value].sizes for value in (first, result)]
+        return sizes[0] == sizes[1] and self.graph.values[first].dtype == self.graph.values[result].dtype
 
     def _folded(self, node: Node) -> list[Val] | None:
         """Compute a call without tensor arguments, and return its results as constants, or None if it must become nodes."""
@@ -413,6 +421,11 @@ class Lowering:
 
 def _items(argument: Any) -> list[Any]:
     return argument if isinstance(argument, list) else [argument]
+
+
+def _in_place(name: str) -> str:
+    base, dot, overload = name.partition(".")
+    return f"{base}_{dot}{overload}"
 
 
 def _uses(argument: Any) -> list[int]:
